@@ -119,7 +119,8 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 	for backend in jax torch; do \
 		KERAS_BACKEND=$$backend .venv-$$backend/bin/python -m pytest --override-ini addopts=-ra \
 			tests/backends tests/optimizers/test_golden.py tests/models/test_resize.py \
-			tests/models/test_golden.py tests/models/test_golden_steps.py tests/models/test_heads_golden.py || exit 1; \
+			tests/models/test_golden.py tests/models/test_golden_steps.py tests/models/test_heads_golden.py \
+			tests/models/test_texts.py || exit 1; \
 	done
 
 # The oldest Keras that pyproject.toml allows, the newest, and what becomes the next; for a newer nightly, remove its

@@ -17,6 +17,7 @@ _HOME = {
     "AlbertConfig": "albert_tf.config",
     "AlbertEncoder": "albert_tf.models",
     "AlbertTokenizer": "albert_tf.tokenization",
+    "Preprocessor": "albert_tf.models",
     "pipeline": "albert_tf.inference.pipeline",
     **{task.model: "albert_tf.models" for task in TASKS},
 }
@@ -31,6 +32,7 @@ __all__ = [
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
     "AlbertTokenizer",
+    "Preprocessor",
     "__version__",
     "checkpoints",
     "config",
@@ -45,7 +47,6 @@ __all__ = [
     "pipeline",
     "tokenization",
     "trainer",
-    "verify",
 ]
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from albert_tf import optimizers as optimizers
     from albert_tf import tokenization as tokenization
     from albert_tf import trainer as trainer
-    from albert_tf import verify as verify
     from albert_tf.config import AlbertConfig as AlbertConfig
     from albert_tf.inference.pipeline import pipeline as pipeline
     from albert_tf.models import AlbertEncoder as AlbertEncoder
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from albert_tf.models import AlbertForSentenceEmbedding as AlbertForSentenceEmbedding
     from albert_tf.models import AlbertForSequenceClassification as AlbertForSequenceClassification
     from albert_tf.models import AlbertForTokenClassification as AlbertForTokenClassification
+    from albert_tf.models import Preprocessor as Preprocessor
     from albert_tf.tokenization import AlbertTokenizer as AlbertTokenizer
 
 

@@ -180,8 +180,8 @@ def compare_costs(
     >>> both.bert.parameters.encoder // both.albert.parameters.encoder
     9
     """
-    wide, own = {"embedding_size": config.hidden_size}, {"share": "none", "num_hidden_groups": 1}
-    variants = (config, config.replace(**wide), config.replace(**own), config.replace(**wide, **own))
+    wide, unshared = {"embedding_size": config.hidden_size}, {"share": "none", "num_hidden_groups": 1}
+    variants = (config, config.replace(**wide), config.replace(**unshared), config.replace(**wide, **unshared))
     return Comparison(*(estimate_costs(variant, sequence_length, num_predictions, dtype) for variant in variants))
 
 

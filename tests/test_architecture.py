@@ -13,7 +13,8 @@ LEVELS = {
     **dict.fromkeys(("config", "costs", "keras_internals", "tasks.table", "files", "processor", "progress"), 0),
     "registration": 0.5,
     **dict.fromkeys(("tokenization", "layers", "optimizers", "metrics", "checkpoints"), 1),
-    **dict.fromkeys(("models", "data"), 2),
+    "data": 2,
+    "models": 2.25,
     "tasks": 2.5,
     **dict.fromkeys(("training_step", "inference"), 3),
     **dict.fromkeys(("trainer", "export", "verify", "bench"), 4),
@@ -35,7 +36,7 @@ ABOUT_KERAS = "keras_internals.py"
 OF_PYTHON = {"_asdict", "_fields", "_replace", "_exit"}
 MAX_FILE, MAX_FUNCTION = 400, 50
 # Whoever raises these says why in the commit.
-MAX_PACKAGE, MAX_TESTS = 37_520, 37_500
+MAX_PACKAGE, MAX_TESTS = 37_500, 37_800
 
 
 @functools.cache

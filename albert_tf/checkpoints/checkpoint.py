@@ -136,8 +136,8 @@ def check_blocks(source: pathlib.Path, config: AlbertConfig, num_tensors: int) -
 def check_size(checkpoint: Checkpoint) -> None:
     """Raises ValueError if the config describes a model of more than twice the file's size, before one is built."""
     config, arrays = checkpoint.config, checkpoint.arrays
-    found, expected = sum(array.size for array in arrays.values()), config.num_parameters("encoder")
-    if expected <= 2 * found:
+    count, expected = sum(array.size for array in arrays.values()), config.num_parameters("encoder")
+    if expected <= 2 * count:
         return
     shapes = {
         "encoder/embeddings/word_embeddings": (config.vocab_size, config.embedding_size),
@@ -151,7 +151,7 @@ def check_size(checkpoint: Checkpoint) -> None:
         if path in arrays and arrays[path].shape != shape
     ]
     raise ValueError(
-        f"{checkpoint.source} has {found:,} values, but its config describes an encoder of {expected:,} parameters"
+        f"{checkpoint.source} has {count:,} values, but its config describes an encoder of {expected:,} parameters"
         f"{f' ({joined(wrong)})' if wrong else ''}; use the config that the weights were trained with."
     )
 
@@ -205,10 +205,10 @@ def assign(checkpoint: Checkpoint, variables: Mapping[str, Any], new_head: bool 
                 f"`{custom[0]}` is a custom layer, which no such file has: construct the model, then call "
                 "model.encoder.set_weights(AlbertEncoder.from_pretrained(path).get_weights())"
             )
-        found = [f"missing {joined(missing)}"] if missing else []
-        found += [f"unexpected {joined(unused)}"] if unused else []
-        found += [f"other shapes ({joined(list(wrong.values()))})"] if wrong else []
-        raise ValueError(f"{checkpoint.source} does not fit the model: {', '.join(found)}; {cure}.")
+        problems = [f"missing {joined(missing)}"] if missing else []
+        problems += [f"unexpected {joined(unused)}"] if unused else []
+        problems += [f"other shapes ({joined(list(wrong.values()))})"] if wrong else []
+        raise ValueError(f"{checkpoint.source} does not fit the model: {', '.join(problems)}; {cure}.")
     for path, variable in variables.items():
         if path in arrays and _part(path) not in fresh:
             variable.assign(arrays[path])
@@ -218,8 +218,8 @@ def _label_counts(checkpoint: Checkpoint, variables: Mapping[str, Any]) -> tuple
     """The numbers of labels of the file and of the model if they differ, else None."""
     if not {"classifier/kernel", "classifier/bias"} <= set(checkpoint.arrays) & set(variables):
         return None
-    found, expected = checkpoint.arrays["classifier/bias"].size, int(variables["classifier/bias"].shape[0])
-    return (found, expected) if found != expected else None
+    in_file, in_model = checkpoint.arrays["classifier/bias"].size, int(variables["classifier/bias"].shape[0])
+    return (in_file, in_model) if in_file != in_model else None
 
 
 def _part(path: str) -> str:

@@ -17,7 +17,7 @@ PROBLEM_TYPES: Mapping[str, str] = {
 }
 
 
-class Row(NamedTuple):
+class TensorNames(NamedTuple):
     """The names of one variable."""
 
     path: str
@@ -25,14 +25,14 @@ class Row(NamedTuple):
     huggingface: str
 
 
-def _dense(path: str, google: str, huggingface: str, names: tuple[str, str] = ("kernel", "bias")) -> list[Row]:
+def _dense(path: str, google: str, huggingface: str, names: tuple[str, str] = ("kernel", "bias")) -> list[TensorNames]:
     return [
-        Row(f"{path}/{ours}", f"{google}/{ours}", f"{huggingface}.{theirs}")
+        TensorNames(f"{path}/{ours}", f"{google}/{ours}", f"{huggingface}.{theirs}")
         for ours, theirs in zip(names, ("weight", "bias"))
     ]
 
 
-def _norm(path: str, google: str, huggingface: str) -> list[Row]:
+def _norm(path: str, google: str, huggingface: str) -> list[TensorNames]:
     return _dense(path, google, huggingface, ("gamma", "beta"))
 
 
@@ -59,31 +59,31 @@ _FFN = (
 )
 _HEADS = (
     *_norm("masked_lm/layer_norm", "cls/predictions/transform/LayerNorm", "predictions.LayerNorm"),
-    Row("masked_lm/output_bias", "cls/predictions/output_bias", "predictions.bias"),
-    Row("sentence_order/kernel", "cls/seq_relationship/output_weights", "sop_classifier.classifier.weight"),
-    Row("sentence_order/bias", "cls/seq_relationship/output_bias", "sop_classifier.classifier.bias"),
-    Row("classifier/kernel", "output_weights", "classifier.weight"),
-    Row("classifier/bias", "output_bias", "classifier.bias"),
-    Row("qa_span/kernel", "cls/squad/output_weights", "qa_outputs.weight"),
-    Row("qa_span/bias", "cls/squad/output_bias", "qa_outputs.bias"),
+    TensorNames("masked_lm/output_bias", "cls/predictions/output_bias", "predictions.bias"),
+    TensorNames("sentence_order/kernel", "cls/seq_relationship/output_weights", "sop_classifier.classifier.weight"),
+    TensorNames("sentence_order/bias", "cls/seq_relationship/output_bias", "sop_classifier.classifier.bias"),
+    TensorNames("classifier/kernel", "output_weights", "classifier.weight"),
+    TensorNames("classifier/bias", "output_bias", "classifier.bias"),
+    TensorNames("qa_span/kernel", "cls/squad/output_weights", "qa_outputs.weight"),
+    TensorNames("qa_span/bias", "cls/squad/output_bias", "qa_outputs.bias"),
     # Hugging Face has this head for XLNet alone, under these names.
     *_dense("qa_beam/start", "start_logits/dense", "start_logits.dense"),
     *_dense("qa_beam/end_0", "end_logits/dense_0", "end_logits.dense_0"),
     *_norm("qa_beam/end_layer_norm", "end_logits/LayerNorm", "end_logits.LayerNorm"),
     *_dense("qa_beam/end_1", "end_logits/dense_1", "end_logits.dense_1"),
     *_dense("qa_beam/answer_0", "answer_class/dense_0", "answer_class.dense_0"),
-    Row("qa_beam/answer_1/kernel", "answer_class/dense_1/kernel", "answer_class.dense_1.weight"),
+    TensorNames("qa_beam/answer_1/kernel", "answer_class/dense_1/kernel", "answer_class.dense_1.weight"),
 )
 
 
-def rows(config: AlbertConfig) -> list[Row]:
+def rows(config: AlbertConfig) -> list[TensorNames]:
     """Every variable that a model of this config can have, including all heads.
 
     If layers share only attention or only the feed-forward part, files have one group for each layer, with copies of
     the shared part: several rows then have the same path.
     """
     table = [
-        Row(f"encoder/embeddings/{path}", f"bert/embeddings/{google}", f"albert.embeddings.{huggingface}")
+        TensorNames(f"encoder/embeddings/{path}", f"bert/embeddings/{google}", f"albert.embeddings.{huggingface}")
         for path, google, huggingface in _EMBEDDINGS
     ]
     for path, google, huggingface in _DENSE:
@@ -111,7 +111,7 @@ def for_file(config: AlbertConfig, arrays: Mapping[str, np.ndarray], layout: For
     return {getattr(row, layout): reorient(row, arrays[row.path], layout) for row in table if row.path in arrays}
 
 
-def reorient(row: Row, array: np.ndarray, layout: Format) -> np.ndarray:
+def reorient(row: TensorNames, array: np.ndarray, layout: Format) -> np.ndarray:
     """Transposes a variable that the format stores transposed; it converts in both directions."""
     is_transposed = row.google.endswith("output_weights") if layout == "google" else row.path.endswith("/kernel")
     return np.ascontiguousarray(array.T) if is_transposed else array
@@ -123,7 +123,7 @@ def joined(names: list[str]) -> str:
     return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
-def _block(config: AlbertConfig, group: int, inner: int) -> list[Row]:
+def _block(config: AlbertConfig, group: int, inner: int) -> list[TensorNames]:
     groups = num_file_groups(config)
     attention = f"encoder/attention_{group * config.num_attention_groups // groups}_{inner}"
     ffn = f"encoder/ffn_{group * config.num_ffn_groups // groups}_{inner}"

@@ -22,8 +22,8 @@ def with_vocabulary(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
         return checkpoint
     check_larger(old, new)
     arrays = checkpoint.arrays
-    found = {path: with_rows(arrays[path], new) for path in _PATHS if path in arrays and len(arrays[path]) == old}
-    return dataclasses.replace(checkpoint, config=checkpoint.config.replace(vocab_size=new), arrays={**arrays, **found})
+    grown = {path: with_rows(arrays[path], new) for path in _PATHS if path in arrays and len(arrays[path]) == old}
+    return dataclasses.replace(checkpoint, config=checkpoint.config.replace(vocab_size=new), arrays={**arrays, **grown})
 
 
 def with_rows(table: np.ndarray, count: int, seed: int = 0) -> np.ndarray:

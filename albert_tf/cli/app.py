@@ -63,7 +63,7 @@ class Command(typer.core.TyperCommand):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            print_sentence(f"interrupted; {_kept(self.name)}.")
+            print_sentence(f"interrupted; {_remains(self.name)}.")
             raise typer.Exit(INTERRUPTED) from None
 
     def format_options(self, ctx, formatter) -> None:
@@ -78,9 +78,11 @@ class Command(typer.core.TyperCommand):
                 formatter.write_dl(records)
 
 
-def _kept(name: str | None) -> str:
+def _remains(name: str | None) -> str:
     """Describes what an interrupted command has kept."""
-    return next((getattr(command, "KEPT", "nothing was written") for command in COMMANDS if name == command.NAME), "")
+    return next(
+        (getattr(command, "REMAINS", "nothing was written") for command in COMMANDS if name == command.NAME), ""
+    )
 
 
 app = typer.Typer(
@@ -93,7 +95,7 @@ app = typer.Typer(
 
 def _show_version(requested: bool) -> None:
     if requested:
-        from albert_tf.extras import version
+        from albert_tf.files.installation import version
 
         typer.echo(f"{PROGRAM} {version()}")
         raise typer.Exit

@@ -11,7 +11,7 @@ from albert_tf.cli.tables import print_table
 from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
 from albert_tf.files.mirrors import mirrored
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "convert"
 # Within the new folder, what is being written is beside it; a killed process leaves it, the next one removes it.
@@ -36,9 +36,10 @@ def run(
     check_new_folder(folder)
     source = checkpoint_folder(source)
     with progress_line("convert"), mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
+        # These import TensorFlow, so only after the arguments were checked.
         from albert_tf import checkpoints
+        from albert_tf.cli.checkpoint_checks import check_weights
         from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE, SETTINGS_FILE
-        from albert_tf.verify import check_weights  # imports TensorFlow, so only after the arguments were checked
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)
@@ -64,27 +65,23 @@ def run(
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     """Writes the vocabulary, if there is one; returns a message."""
-    from albert_tf.tokenization import AlbertTokenizer, vocabulary_places
+    from albert_tf.tokenization import AlbertTokenizer
     from albert_tf.tokenization.added_tokens_files import has_records
-    from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE
+    from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE, vocabulary_of
 
-    for place in vocabulary_places(source):
-        for file in (file for pattern in _VOCABULARIES for file in sorted(place.glob(pattern))):
-            if to == "huggingface":
-                AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
-            elif file.name == TOKENIZERS_FILE or has_records(file):  # Google's code does not know added tokens
-                AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
-                (folder / TOKENIZERS_FILE).unlink(missing_ok=True)
-                if (folder / MODEL_FILE).is_file():
-                    (folder / MODEL_FILE).replace(folder / "30k-clean.model")
-            else:
-                shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
-                # For loading the folder with albert_tf; Google's code ignores it.
-                if (options := file.with_name(CONFIG_FILE)).is_file():
-                    shutil.copy(options, folder)
-            return f"vocabulary from {file}"
-    return "no vocabulary found beside the source"
-
-
-# In order of precedence: SentencePiece models, KerasHub's, WordPiece vocabularies, tokenizer.json.
-_VOCABULARIES = ("spiece.model", "*.model", "*.spm", "*vocab*.txt", "tokenizer.json")
+    file = vocabulary_of(source)
+    if file is None:
+        return "no vocabulary found beside the source"
+    if to == "huggingface":
+        AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+    elif file.name == TOKENIZERS_FILE or has_records(file):  # Google's code does not know added tokens
+        AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+        (folder / TOKENIZERS_FILE).unlink(missing_ok=True)
+        if (folder / MODEL_FILE).is_file():
+            (folder / MODEL_FILE).replace(folder / "30k-clean.model")
+    else:
+        shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
+        # For loading the folder with albert_tf; Google's code ignores it.
+        if (options := file.with_name(CONFIG_FILE)).is_file():
+            shutil.copy(options, folder)
+    return f"vocabulary from {file}"

@@ -1,6 +1,5 @@
 """`albert-tf doctor`: checks that everything that albert-tf needs is installed and compatible."""
 
-import dataclasses
 import importlib.metadata
 import json
 import os
@@ -10,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from albert_tf.cli.tables import AsJson, print_checks
+from albert_tf.cli.tables import AsJson, Check, print_checks
 from albert_tf.files.json import read_json
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "doctor"
 _PACKAGES = (
@@ -26,24 +25,8 @@ _MAX_SECONDS = 300
 # In a process of its own, because a wrong build of TensorFlow ends the process.
 _PROBE = """
 import json, tensorflow as tf, tensorflow_text, keras
-devices = [device.device_type for device in tf.config.list_physical_devices()]
-print(json.dumps(devices))
+print(json.dumps([device.device_type for device in tf.config.list_physical_devices()]))
 """
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """Result of one check.
-
-    Attributes:
-        name: what was checked.
-        finding: what was found and, if something is wrong, what to do.
-        passed: whether nothing is wrong.
-    """
-
-    name: str
-    finding: str
-    passed: bool = True
 
 
 def run(as_json: AsJson = False) -> None:
@@ -54,24 +37,24 @@ def run(as_json: AsJson = False) -> None:
     Example: albert-tf doctor --json
     """
     with progress_line("examine"):
-        findings = list(examine())
-    print_checks(findings, as_json)
+        checks = list(examine())
+    print_checks(checks, as_json)
 
 
-def examine() -> Iterator[Finding]:
+def examine() -> Iterator[Check]:
     """All checks of this machine and environment."""
-    yield Finding("machine", f"python {platform.python_version()} on {platform.system()} {platform.machine()}{_size()}")
-    yield Finding("packages", ", ".join(f"{name} {version}" for name in _PACKAGES if (version := _version(name))))
+    yield Check("machine", f"python {platform.python_version()} on {platform.system()} {platform.machine()}{_size()}")
+    yield Check("packages", ", ".join(f"{name} {version}" for name in _PACKAGES if (version := _version(name))))
     # As saved_models/requirements-onnx.txt installs it.
     has_tensorflow = not any(map(_version, ("onnxruntime", "openvino"))) or _version("tensorflow") is not None
     for name, problems in (("requirements", _requirements(has_tensorflow)), ("conflicts", _conflicts())):
-        wrong = [Finding(name, f"{problem}; {cure}", False) for problem, cure in problems]
-        yield from wrong or [Finding(name, "met" if name == "requirements" else "none are known")]
+        wrong = [Check(name, f"{problem}; {cure}", False) for problem, cure in problems]
+        yield from wrong or [Check(name, "met" if name == "requirements" else "none are known")]
     if has_tensorflow:
         yield from _tensorflow()
     else:
         missing = "is not installed: ONNX folders can be used; install albert-tf without --no-deps for more"
-        yield Finding("tensorflow", missing)
+        yield Check("tensorflow", missing)
 
 
 def _version(package: str) -> str | None:
@@ -98,18 +81,13 @@ def _requirements(complete: bool) -> Iterator[tuple[str, str]]:
     """
     from packaging.requirements import Requirement
 
-    lines = [(package, line) for package in _CHECKED if _version(package) for line in _requires(package)]
-    for package, requirement in ((package, Requirement(line)) for package, line in lines):
-        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
-            continue
-        version = _version(requirement.name)
-        if complete if version is None else not requirement.specifier.contains(version, prereleases=True):
-            needed = f"{requirement.name}{requirement.specifier}"
-            yield f"{package} needs {needed}, but {version or 'nothing'} is installed", f"pip install '{needed}'"
-
-
-def _requires(package: str) -> list[str]:
-    return importlib.metadata.requires(package) or []
+    for package in filter(_version, _CHECKED):
+        for requirement in map(Requirement, importlib.metadata.requires(package) or []):
+            version = _version(requirement.name)
+            is_met = not complete if version is None else requirement.specifier.contains(version, prereleases=True)
+            if not is_met and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+                needed = f"{requirement.name}{requirement.specifier}"
+                yield f"{package} needs {needed}, but {version or 'nothing'} is installed", f"pip install '{needed}'"
 
 
 def _conflicts() -> Iterator[tuple[str, str]]:
@@ -126,19 +104,15 @@ def _conflicts() -> Iterator[tuple[str, str]]:
         yield problem, "pip install 'setuptools<81'"
     if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
         yield "TF_USE_LEGACY_KERAS makes tf.keras Keras 2", "unset TF_USE_LEGACY_KERAS"
-    if (backend := _backend_of_keras()) != "tensorflow":
+    # As Keras finds it, without importing it.
+    file = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser() / "keras.json"
+    configured = read_json(file).get("backend") if file.is_file() else None
+    if (backend := os.environ.get("KERAS_BACKEND") or configured or "tensorflow") != "tensorflow":
         cure = "unset KERAS_BACKEND, or correct keras.json in ~/.keras"
         yield f"the backend of Keras is {backend}, but training and export need TensorFlow", cure
 
 
-def _backend_of_keras() -> str:
-    """As Keras finds it, without importing it."""
-    file = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser() / "keras.json"
-    configured = read_json(file).get("backend") if file.is_file() else None
-    return os.environ.get("KERAS_BACKEND") or configured or "tensorflow"
-
-
-def _tensorflow() -> Iterator[Finding]:
+def _tensorflow() -> Iterator[Check]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
     environment.pop("TF_USE_LEGACY_KERAS", None)  # a conflict of its own
     command = [sys.executable, "-c", _PROBE]
@@ -148,7 +122,7 @@ def _tensorflow() -> Iterator[Finding]:
         reason = f"not within {_MAX_SECONDS} seconds"
     else:
         if not done.returncode:
-            yield Finding("import", "TensorFlow, tensorflow-text and Keras can be imported")
+            yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
             yield _devices(json.loads(done.stdout.splitlines()[-1]))
             return
         lines = done.stderr.strip().splitlines() or ["no message"]
@@ -156,15 +130,15 @@ def _tensorflow() -> Iterator[Finding]:
     cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras>=3.14,<3.17'"
     if reason == "signal 4":
         cure = "use another machine, because TensorFlow's wheels need a processor with AVX"
-    yield Finding("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason}); {cure}", False)
+    yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason}); {cure}", False)
 
 
-def _devices(kinds: list[str]) -> Finding:
+def _devices(kinds: list[str]) -> Check:
     shown = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
     if hidden in ("", "-1"):
-        return Finding("devices", f"{shown}; GPUs are hidden by CUDA_VISIBLE_DEVICES={hidden}")
+        return Check("devices", f"{shown}; GPUs are hidden by CUDA_VISIBLE_DEVICES={hidden}")
     if "GPU" not in kinds and Path("/dev/nvidia0").exists():
         cure = "pip install 'tensorflow[and-cuda]==2.21.*', and check the driver with nvidia-smi"
-        return Finding("devices", f"{shown}, although there is an NVIDIA GPU; {cure}", False)
-    return Finding("devices", shown)
+        return Check("devices", f"{shown}, although there is an NVIDIA GPU; {cure}", False)
+    return Check("devices", shown)

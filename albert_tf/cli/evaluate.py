@@ -9,7 +9,7 @@ from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.settings import TABLE_SETTINGS, Settings, read_settings
 from albert_tf.cli.tables import AsJson, print_json, print_scores
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "evaluate"
 _SETTINGS = (

@@ -8,12 +8,12 @@ import typer
 from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.settings import Settings, read_settings
 from albert_tf.cli.tables import print_table
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "export"
-KEPT = "no version was written"
+REMAINS = "no version was written"
 
 _Format = Annotated[
     Literal["saved_model", "onnx", "web", "hub", "litert"],

@@ -12,10 +12,10 @@ from albert_tf.cli.settings import Settings
 from albert_tf.cli.tables import Quiet, print_scores, print_table, shown_score, wrapped
 from albert_tf.files.json import read_toml, with_settings
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "finetune"
-KEPT = "the state of the last evaluation was kept; the same command resumes"
+REMAINS = "the state of the last evaluation was kept; the same command resumes"
 
 
 def _option(help: str, default: str) -> Any:
@@ -61,22 +61,22 @@ def run(
 
     Example: albert-tf finetune model --task question_answering --train train-v1.1.json --dev dev-v1.1.json --output out
     """
-    given = {name: value for name, value in locals().items() if value is not None}
+    options = {name: value for name, value in locals().items() if value is not None}
     for name in ("recipe", "settings", "quiet"):
-        given.pop(name, None)
-    _finetune(_merged(recipe, given, settings or ()), not quiet)
+        options.pop(name, None)
+    _finetune(_merged(recipe, options, settings or ()), not quiet)
 
 
-def _merged(recipe: Path | None, given: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+def _merged(recipe: Path | None, options: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     """The values of the recipe, of `--set` and of the other options; each but the recipe's may be set once."""
     changed = with_settings({}, settings)
-    if twice := given.keys() & changed.keys():
+    if twice := options.keys() & changed.keys():
         raise ValueError(
             f"`{min(twice)}` must be given by an option or by `--set`. Received: both; remove one of them."
         )
-    values = {**with_settings({} if recipe is None else read_toml(recipe, "correct the recipe"), settings), **given}
+    values = {**with_settings({} if recipe is None else read_toml(recipe, "correct the recipe"), settings), **options}
     grid = values.get("grid")
-    if twice := [name for name in {**given, **changed} if isinstance(grid, dict) and name in grid]:
+    if twice := [name for name in {**options, **changed} if isinstance(grid, dict) and name in grid]:
         raise ValueError(f"`{twice[0]}` must not be given, because the grid sets it; remove one of the two.")
     if recipe is None and not {"pretrained", "teacher"} & values.keys():
         raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")

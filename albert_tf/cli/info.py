@@ -7,7 +7,7 @@ import typer
 
 from albert_tf.cli.paths import ConfigSource, checkpoint_folder, read_config
 from albert_tf.cli.tables import AsJson, print_checks, print_json, print_table
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "info"
 
@@ -34,9 +34,10 @@ def run(
     if check:
         folder = checkpoint_folder(Path(model))
         with progress_line("check"):
-            from albert_tf.verify import verify  # imports TensorFlow, so only after the path was checked
+            # This imports TensorFlow, so only after the path was checked.
+            from albert_tf.cli.checkpoint_checks import check_checkpoint
 
-            checks = verify(folder)
+            checks = list(check_checkpoint(folder))
         print_checks(checks, as_json)
         return
     from albert_tf.costs import compare_costs

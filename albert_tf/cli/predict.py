@@ -10,7 +10,7 @@ from albert_tf.cli.predict_tables import Source, compare, predict_table
 from albert_tf.cli.settings import TABLE_SETTINGS, Settings, read_settings
 from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "predict"
 MAX_ANSWERS = 5
@@ -20,6 +20,11 @@ _MASKED = ("masked_lm", "pretraining")
 _LONG_PAIRS = ("question_answering", "multiple_choice")  # passages, and choices that are answers
 _NUMBERS = ("cosine", "pseudo-log-likelihood")
 _OF_MODELS = ("threshold", "windows")
+# Tasks that need pairs, and what these are.
+_PAIRS = {
+    "sentence_embedding": ", to compare them; --data writes embeddings",
+    "question_answering": ": the passage that has the answer",
+}
 _Engine = Annotated[
     Literal["keras", "tensorflow", "onnxruntime", "openvino"] | None,
     typer.Option(help="keras for weights, tensorflow for a SavedModel, the others for ONNX; default: what is there."),
@@ -80,20 +85,27 @@ def run(
     if (data is None) == (not texts):
         raise ValueError("Either texts or `--data` must be given; pass a text in quotes, or a file.")
     options = read_settings(settings, (*_OF_MODELS, *TABLE_SETTINGS))
-    model_options = {
-        "engine": engine,
-        "precision": precision,
-        **{n: options.pop(n) for n in _OF_MODELS if n in options},
-    }
+    model_options = {name: options.pop(name) for name in _OF_MODELS if name in options}
+    model_options |= {"engine": engine, "precision": precision}
     columns = {"text_column": text_column, "pair_column": pair_column}
     options |= {name: column for name, column in columns.items() if column is not None}
     if options:
         from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
 
         ClassificationSettings.validated(options)
-    source = Source(data or "", form, options)
-    _check_options(data, as_json or bool(pair), str(output) != "-" or form is not None or bool(options), form)
-    masked = _mask_options(top, targets, data, pll)
+    words = None if targets is None else [word.strip() for word in targets.split(",")]
+    masked = {name: value for name, value in (("top", top), ("targets", words)) if value is not None}
+    if data is not None and (as_json or pair):
+        raise ValueError(
+            "`--json` and `--pair` are only for texts; with `--data`, --output in .jsonl is JSON lines, and "
+            "--pair-column names the second texts."
+        )
+    if data is None and (str(output) != "-" or form is not None or options):
+        raise ValueError("`--output` and the options of columns and tables are only for `--data`; leave them out.")
+    if data != "-" and form is not None:
+        raise ValueError(f"`--format` is only for `--data -`; a file's suffix tells its format. Received: {data}.")
+    if (masked or pll) and (data is not None or (masked and pll)):
+        raise ValueError("`--top` and `--targets`, or `--pll`, are for single texts, not for `--data`; leave them out.")
     location(output)  # raises if it is a URL that cannot be reached
     folder = existing_model(folder)
     if data is None:
@@ -102,7 +114,7 @@ def run(
     if data != "-":
         check_data(data)
     with progress_line("predict", shown=str(output) != "-"):  # predictions on standard output are progress enough
-        count = _predict_file(folder, source, output, model_options)
+        count = _predict_file(folder, Source(data, form, options), output, model_options)
     if str(output) != "-":
         typer.echo(f"{count:,} predictions in {output}")
 
@@ -124,7 +136,7 @@ def _predict_texts(
         _check_pairs(model.task, texts, pairs)
         task, pairs = model.task, [pairs] if model.task == "multiple_choice" else pairs
         if pll:
-            task, predictions = "pseudo-log-likelihood", model.model.pseudo_log_likelihood(texts)
+            task, predictions = "pseudo-log-likelihood", model.pseudo_log_likelihood(texts)
         elif task == "sentence_embedding":
             task, predictions = "cosine", compare(model, texts, pairs)
         else:
@@ -177,40 +189,15 @@ def _answers(task: str, prediction: Any, pair: Any) -> list[tuple[str, float | N
     return [(task, prediction)]
 
 
-def _check_options(data: str | None, for_texts: bool, for_data: bool, form: str | None) -> None:
-    if data is not None and for_texts:
-        raise ValueError(
-            "`--json` and `--pair` are only for texts; with `--data`, --output in .jsonl is JSON lines, and "
-            "--pair-column names the second texts."
-        )
-    if data is None and for_data:
-        raise ValueError("`--output` and the options of columns and tables are only for `--data`; leave them out.")
-    if data != "-" and form is not None:
-        raise ValueError(f"`--format` is only for `--data -`; a file's suffix tells its format. Received: {data}.")
-
-
-def _mask_options(top: int | None, targets: str | None, data: str | None, pll: bool) -> dict[str, Any]:
-    """The options of candidates for [MASK] that were given."""
-    options: dict[str, Any] = {} if top is None else {"top": top}
-    if targets is not None:
-        options["targets"] = [word.strip() for word in targets.split(",")]
-    if (options or pll) and (data is not None or (options and pll)):
-        raise ValueError("`--top` and `--targets`, or `--pll`, are for single texts, not for `--data`; leave them out.")
-    return options
-
-
 def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
     if task == "multiple_choice":
         if len(texts) != 1 or len(pairs) < 2:
             raise ValueError("One text must be given, the context, and `--pair` for each of its choices; or `--data`.")
-    elif pairs and len(pairs) != len(texts):
+    elif len(pairs) != len(texts) and (pairs or task in _PAIRS):
         raise ValueError(
-            f"`--pair` must be given once for each text. Received: {len(texts)} texts, {len(pairs)} pairs."
+            f"`--pair` must be given once for each text{_PAIRS.get(task, '')}. Received: {len(texts)} texts, "
+            f"{len(pairs)} pairs."
         )
-    elif not pairs and task == "sentence_embedding":
-        raise ValueError("`--pair` must be given for each text, to compare them; --data writes embeddings.")
-    elif not pairs and task == "question_answering":
-        raise ValueError("`--pair` must be given for each question: the passage that has the answer.")
 
 
 def _predict_file(folder: Path, source: Source, output: Path, model_options: dict[str, Any]) -> int:
@@ -222,14 +209,11 @@ def _predict_file(folder: Path, source: Source, output: Path, model_options: dic
         return predict_table(model, folder, source, output)
     from albert_tf.trainer.evaluation import predict_folder
 
-    _check_files(model.task, source, output)
-    return predict_folder(folder, source.data, output, loaded=model.model, show_progress=True, **source.options)
-
-
-def _check_files(task: str, source: Source, output: Path) -> None:
     if source.data == "-" or str(output) == "-":
-        raise ValueError(f"`--data` and `--output` must be files for {task}, not standard input and output.")
+        raise ValueError(f"`--data` and `--output` must be files for {model.task}, not standard input and output.")
     if source.options.keys() & {"text_column", "pair_column", "header"}:
         raise ValueError(
-            f"`text_column`, `pair_column` and `header` are of tables, which {task} does not read; leave them out."
+            f"`text_column`, `pair_column` and `header` are of tables, which {model.task} does not read; leave them "
+            "out."
         )
+    return predict_folder(folder, source.data, output, loaded=model.model, show_progress=True, **source.options)

@@ -9,15 +9,15 @@ import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from albert_tf.data.finetuning.tables import FilledRows, Row
+    from albert_tf.data.finetuning.tables import FilledRows, TableRow
 
 ROWS_AT_ONCE = 4096
-_Example = tuple[int, "Row", str, str | None]  # its number, its row, its text, the second one of a pair
+_Example = tuple[int, "TableRow", str, str | None]  # its number, its row, its text, the second one of a pair
 _UNREAD = {
     **dict.fromkeys((".json", ".jsonl"), ("header", "delimiter")),
     ".parquet": ("header", "delimiter", "encoding"),
@@ -27,25 +27,12 @@ _DELIMITERS = {".tsv": "\t", ".csv": ","}
 _JSON = re.compile(r'\s*(\[\s*(\{|$)|\{\s*("|$))')
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """Texts to label; other options are as in the fine-tuning of the model.
+class Source(NamedTuple):
+    """Texts to label."""
 
-    Attributes:
-        data: a file, a folder, a URL, or - for standard input.
-        form: format of standard input; None: by its first line.
-        options: of `TableSettings`, if given: `text_column`, `pair_column`, `header`, `encoding`, `delimiter`
-            and `rename_columns`.
-    """
-
-    data: str
-    form: str | None
-    options: Mapping[str, Any]
-
-    @property
-    def names_columns(self) -> bool:
-        """Whether an option was given that only tables have."""
-        return bool(self.options.keys() - {"encoding"})
+    data: str  # a file, a folder, a URL, or - for standard input
+    form: str | None  # format of standard input; None: by its first line
+    options: Mapping[str, Any]  # those of `TableSettings` that are not as in the fine-tuning of the model
 
 
 def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int:
@@ -154,7 +141,7 @@ def _examples(rows: "FilledRows", text_column: str, pair_column: str | None) -> 
         yield count + rows.num_empty, row, row.text(text_column, "--text-column"), pair
 
 
-def _columns(row: "Row") -> dict[str, Any]:
+def _columns(row: "TableRow") -> dict[str, Any]:
     """The fields of a row, but for those of inner objects, which are in their objects."""
     from albert_tf.data.finetuning.tables import is_missing
 
@@ -173,15 +160,15 @@ def _standard_input(source: Source, text_column: str, scratch: Path) -> Path:
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     ORIGINS[path] = STANDARD_INPUT
-    form = source.form
+    form, is_table = source.form, bool(source.options.keys() - {"encoding"})
     if form is None:
         first = next((line for line in text_lines(path, encoding) if line.strip()), "")
-        form = _recognised(first.strip("\r\n"), text_column, source.names_columns)
+        form = _recognised(first.strip("\r\n"), text_column, is_table)
     if form != "text":
         path = path.replace(path.with_suffix(f".{form}"))
         ORIGINS[path] = STANDARD_INPUT
         return path
-    if source.names_columns:
+    if is_table:
         raise ValueError("`--format text` has one text in each line; leave out the options of columns and tables.")
     return Path(as_file({"text": line.rstrip("\r\n")} for line in text_lines(path, encoding)))
 
@@ -215,35 +202,26 @@ def _recognised(first: str, text_column: str, is_table: bool) -> str:
 def _lines(model: Any, examples: Iterator[_Example], names: list[str], suffix: str, unit: str) -> Iterator[str]:
     from albert_tf.data.finetuning.separated import separated_line
 
-    delimiter = _DELIMITERS.get(suffix)
-    header = ["index", "prediction", *_probability_names(model), unit]
-    if delimiter is not None:
-        yield separated_line([*header, *_beside(names, header).values()], delimiter)
-    for part in _parts(examples):
-        predictions = _predict(model, [text for *_, text, _ in part], [pair for *_, pair in part if pair is not None])
+    delimiter, is_first = _DELIMITERS.get(suffix), True
+    while part := list(itertools.islice(examples, ROWS_AT_ONCE)):
+        texts, pairs = [text for *_, text, _ in part], [pair for *_, pair in part if pair is not None]
+        is_compared = bool(pairs) and model.task == "sentence_embedding"
+        predictions = compare(model, texts, pairs) if is_compared else model(*([texts, pairs] if pairs else [texts]))
         for (number, row, *_), prediction in zip(part, predictions):
             columns = _columns(row)
-            if delimiter is not None:
-                cells = [_cell(columns.get(name)) for name in names]
-                yield separated_line([number, *_cells(model, prediction), row.line, *cells], delimiter)
-            else:
+            if delimiter is None:
                 fields = _fields(prediction)
                 theirs = _beside(names, (unit, *fields))
                 columns = {theirs[name]: value for name, value in columns.items()}
                 yield json.dumps({unit: row.line, **columns, **fields}, ensure_ascii=False, default=str) + "\n"
-
-
-def _parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """The rows that are predicted at a time."""
-    left = iter(rows)
-    while part := list(itertools.islice(left, ROWS_AT_ONCE)):
-        yield part
-
-
-def _predict(model: Any, texts: list[str], pairs: list[str]) -> Iterable[Any]:
-    if model.task == "sentence_embedding" and pairs:
-        return compare(model, texts, pairs)
-    return model(*([texts, pairs] if pairs else [texts]))
+                continue
+            cells = {"index": number, **_cells(model.model.settings, prediction), unit: row.line}
+            if is_first:
+                yield separated_line([*cells, *_beside(names, list(cells)).values()], delimiter)
+            is_first = False
+            yield separated_line([*cells.values(), *(_cell(columns.get(name)) for name in names)], delimiter)
+    if is_first and delimiter is not None:
+        yield separated_line(["index", "prediction", unit], delimiter)
 
 
 def _beside(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
@@ -257,26 +235,19 @@ def _beside(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
     return renamed
 
 
-def _probability_names(model: Any) -> list[str]:
-    settings = model.model.settings
-    problem = getattr(settings, "problem", None)
-    if problem == "multi_label":
-        return [f"probability of {label}" for label in settings.labels]
-    return ["probability"] if problem == "classification" else []
-
-
-def _cells(model: Any, prediction: Any) -> list[Any]:
-    """A prediction in a table: what is predicted, and the probabilities that `_probability_names` names."""
+def _cells(settings: Any, prediction: Any) -> dict[str, Any]:
+    """A prediction in a table, by column."""
     from albert_tf.data.finetuning.classification import join_labels
     from albert_tf.inference import ClassPrediction, LabelsPrediction
 
     if isinstance(prediction, LabelsPrediction):
-        labels = join_labels(prediction.labels, model.model.settings.label_separator)
-        return [labels, *(f"{value:.6f}" for value in prediction.probabilities.values())]
-    if isinstance(prediction, ClassPrediction):
-        is_number = prediction.label is None
-        return [prediction.score] if is_number else [prediction.label, f"{prediction.score:.6f}"]
-    return [f"{prediction:.4f}"]  # a similarity
+        named = {f"probability of {label}": f"{value:.6f}" for label, value in prediction.probabilities.items()}
+        return {"prediction": join_labels(prediction.labels, settings.label_separator), **named}
+    if not isinstance(prediction, ClassPrediction):
+        return {"prediction": f"{prediction:.4f}"}  # a similarity
+    if prediction.label is None:
+        return {"prediction": prediction.score}
+    return {"prediction": prediction.label, "probability": f"{prediction.score:.6f}"}
 
 
 def _fields(prediction: Any) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """`albert-tf prepare`: makes pretraining examples from text files."""
 
-import contextlib
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +7,11 @@ from typing import Annotated
 import typer
 
 from albert_tf.cli.tables import Quiet, print_table
+from albert_tf.inference.progress import progress_line
 
 NAME = "prepare"
-KEPT = "finished shards are kept, and the same command resumes"
+REMAINS = "finished shards are kept, and the same command resumes"
+_UNITS = {"tokenize": "bytes"}
 _masking = partial(typer.Option, rich_help_panel="Masking")
 _pairs = partial(typer.Option, rich_help_panel="Documents and pairs")
 _running = partial(typer.Option, rich_help_panel="Files and processes")
@@ -69,38 +69,9 @@ def run(
     values = {name: value for name, value in locals().items() if name in PrepareOptions.model_fields}
     values |= {"inputs": tuple(inputs), "output_dir": output, "beam_options": tuple(shlex.split(beam_options))}
     options = checked(PrepareOptions, values)
-    with _progress_bar(quiet) as show:
-        report = prepare(options, show)
+    with progress_line(NAME, shown=not quiet) as show:
+        report = prepare(options, lambda now: show(now.done, now.total, _UNITS.get(now.stage, "tokens"), now.stage))
     _print_report(report)
-
-
-@contextlib.contextmanager
-def _progress_bar(quiet: bool) -> Iterator[Callable[..., None]]:
-    """Shows a bar for each stage on a terminal; yields the function that `prepare` reports to."""
-    import rich.progress as bars
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.TaskProgressColumn(),
-        bars.TextColumn("{task.fields[rate]}"),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
-        tasks = {}
-
-        def show(state) -> None:
-            if state.stage not in tasks:
-                tasks[state.stage] = progress.add_task(state.stage, total=state.total, rate="")
-            task, unit = tasks[state.stage], "B" if state.stage == "tokenize" else "tokens"
-            # Not `Task.speed`, the time between reports: shards of several processes end at the same time.
-            seconds = progress.tasks[task].elapsed or 0
-            rate = state.done / seconds if seconds >= 1 else 0
-            progress.update(task, completed=state.done, total=state.total, rate=f"{rate:,.0f} {unit}/s" if rate else "")
-
-        yield show
 
 
 def _print_report(report) -> None:

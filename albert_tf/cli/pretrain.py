@@ -8,10 +8,10 @@ import typer
 from albert_tf.cli.settings import Settings
 from albert_tf.cli.tables import Quiet, print_table
 from albert_tf.files.urls import location
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "pretrain"
-KEPT = "checkpoints, if there are any, are kept, and the same command resumes from the newest"
+REMAINS = "checkpoints, if there are any, are kept, and the same command resumes from the newest"
 
 
 def run(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from albert_tf.cli.tables import AsJson, print_json, print_table
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "report"
 

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.files.urls import with_urls
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 NAME = "serve"
-KEPT = "the server has ended"
+REMAINS = "the server has ended"
 KEY_VARIABLE = "ALBERT_TF_API_KEY"
 _ENGINES = ("auto", "tensorflow", "openvino", "onnxruntime")
 _PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")

@@ -8,7 +8,7 @@ import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 
@@ -48,11 +48,19 @@ def print_json(value: Any) -> None:
     print(content.encode("utf-8", "backslashreplace").decode())  # of lone surrogates, which labels from JSON may hold
 
 
-def print_checks(checks: Iterable[Any], as_json: bool) -> None:
-    """Prints records with `name`, `passed` and `finding`; exits with 2 if a check has failed."""
+class Check(NamedTuple):
+    """The result of one check."""
+
+    name: str  # what was checked
+    finding: str  # the result and, if something is wrong, the cure
+    passed: bool = True
+
+
+def print_checks(checks: Iterable[Check], as_json: bool) -> None:
+    """Prints what was checked; exits with 2 if a check has failed."""
     checks = list(checks)
     if as_json:
-        print_json(checks)
+        print_json([check._asdict() for check in checks])
     else:
         rows = ((check.name, "ok" if check.passed else "wrong", check.finding) for check in checks)
         print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
@@ -118,7 +126,7 @@ def print_scores(
 
 
 def _print_labels(by_label: Mapping[str, Any], file: str) -> None:
-    from albert_tf.metrics import most_frequent
+    from albert_tf.metrics.labels import most_frequent
 
     names = most_frequent(by_label, _MAX_LABELS)
     title = "" if len(names) == len(by_label) else f"the most frequent of {len(by_label):,} labels; all are in {file}"

@@ -8,7 +8,7 @@ import typer
 
 from albert_tf.cli.paths import check_new_folder
 from albert_tf.cli.tables import print_table
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import VocabularyReport

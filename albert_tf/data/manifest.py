@@ -43,7 +43,7 @@ class HashedFile(_Record):
         return cls(name=without_secrets(path.name), bytes=path.stat().st_size, sha256=sha256(path))
 
 
-class Recipe(_Record):
+class PreparationSettings(_Record):
     """Everything that determines the bytes of the shards: equal recipes give equal shards."""
 
     examples: ExampleOptions
@@ -55,7 +55,7 @@ class Recipe(_Record):
     vocab_hash: str
     corpus: tuple[HashedFile, ...]
 
-    def differences(self, other: "Recipe") -> list[str]:
+    def differences(self, other: "PreparationSettings") -> list[str]:
         """Describes how `other` differs, one phrase per difference."""
         mine, theirs = (
             {**recipe.model_dump(mode="json"), **recipe.examples.model_dump(mode="json")} for recipe in (self, other)
@@ -201,7 +201,7 @@ class Manifest(_Record):
         shards: the files.
     """
 
-    recipe: Recipe
+    recipe: PreparationSettings
     vocabulary: VocabularyRecord
     documents: int
     segments: int

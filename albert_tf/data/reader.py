@@ -13,14 +13,7 @@ from albert_tf.data.features import Feature, features_to_learn, split_roles
 from albert_tf.data.options import Objective
 from albert_tf.data.remote_shards import copied, read_and_removed
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.data.sources import (
-    Source,
-    check_expectations,
-    complete_shards,
-    copied_if_small,
-    find_shards,
-    undamaged_shards,
-)
+from albert_tf.data.sources import Source, check_expectations, find_shards, shards_to_read
 from albert_tf.files.urls import is_remote
 
 _OPEN_SHARDS = 16
@@ -96,15 +89,14 @@ def pretraining_dataset(
     shards = find_shards(source)
     objective = Objective(objective)
     check_expectations(shards, max_seq_length, vocab_hash, objective)
-    paths = undamaged_shards(shards) if skip_corrupt else complete_shards(shards)
+    paths, to_read = shards_to_read(shards, skip_corrupt)
     counts = dict(zip(shards.paths, (listed.records for listed in shards.manifest.shards))) if shards.manifest else {}
     records = sum(counts.get(path, 0) for path in paths)
     epochs, skipped = divmod(first_batch * batch_size, records) if records and repeat else (0, first_batch * batch_size)
-    paths = copied_if_small(paths)
 
     def read_epoch(epoch: tf.Tensor) -> tf.data.Dataset:
         order = (tf.constant(seed, tf.int64), epoch) if shuffle else None
-        return _epoch(paths, order, shuffle_buffer)
+        return _epoch(to_read, order, shuffle_buffer)
 
     dataset = (tf.data.Dataset.counter(epochs) if repeat else tf.data.Dataset.range(1)).flat_map(read_epoch)
     dataset = dataset.skip(skipped).batch(batch_size, drop_remainder=drop_remainder)

@@ -87,10 +87,10 @@ def find_fault(path: Path, records: int | None = None, size: int | None = None) 
         count = sum(1 for _ in read_records(path))
     except DamagedShardError as error:
         return error.fault
-    found = path.stat().st_size
-    if records not in (None, count) or size not in (None, found):
+    total = path.stat().st_size
+    if records not in (None, count) or size not in (None, total):
         known = (f"{records} records" if records is not None else "", f"{size} bytes" if size is not None else "")
-        reason = f"it holds {count} records in {found} bytes, but was written with {' in '.join(filter(None, known))}"
+        reason = f"it holds {count} records in {total} bytes, but was written with {' in '.join(filter(None, known))}"
         return ShardFault(path, count if records is None else min(count, records), reason, readable=True)
     return None
 

@@ -38,8 +38,8 @@ class InputShard:
         if self.num_replicas == 1:
             return batches
         self.replica_batch_size(batches.element_spec.shape[0])
-        own = slice(self.replicas.start, self.replicas.stop)
-        shards = batches.map(lambda batch: tf.stack(tf.split(batch, self.num_replicas)[own])).unbatch()
+        local = slice(self.replicas.start, self.replicas.stop)
+        shards = batches.map(lambda batch: tf.stack(tf.split(batch, self.num_replicas)[local])).unbatch()
         # `unbatch` loses the cardinality; without it tf.distribute synchronizes the hosts at every step.
         count = batches.cardinality()
         count = count * self.replicas_per_host if count > 0 else count

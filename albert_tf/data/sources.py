@@ -3,7 +3,7 @@
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,11 +55,11 @@ def find_shards(source: Source, expected: Format | None = "examples") -> Shards:
         if not paths:
             raise ValueError("`source` must be a folder or at least one TFRecord file. Received: no files. Add one.")
         return Shards(paths, _sizes_of_first_record(paths[0]), None)
-    folder, found = location(source), manifest.recipe.format
-    if expected not in (None, found):
+    folder, actual = location(source), manifest.recipe.format
+    if expected not in (None, actual):
         raise ValueError(
-            f"{folder} holds {found}, not {expected}; run `albert-tf prepare --format {expected}`, or pass the folder "
-            f"as `{found}`."
+            f"{folder} holds {actual}, not {expected}; run `albert-tf prepare --format {expected}`, or pass the folder "
+            f"as `{actual}`."
         )
     unlisted = sorted(set(folder.glob("[!.]*.tfrecord")) - set(paths))
     if unlisted:
@@ -127,49 +127,49 @@ def check_expectations(
         )
 
 
-def complete_shards(shards: Shards) -> list[Path]:
-    """Returns the shards; raises ValueError if one is missing or, as its size shows, not that of the manifest."""
-    sizes = _file_sizes(shards.paths)
+def shards_to_read(shards: Shards, skip_corrupt: bool) -> tuple[list[Path], list[Path]]:
+    """The shards without faults, and where they are read: remote ones in copies, if all are small enough together.
+
+    Raises:
+        ValueError: a shard is missing or, as its size shows, not that of the manifest; with `skip_corrupt`, which reads
+            all of them and warns of each fault, all have faults. Or the limit of copies is not a number.
+    """
+    # A folder behind a URL is listed once, instead of asking for each file.
+    infos = {folder: file_infos(folder) for folder in {path.parent for path in shards.paths if is_remote(path)}}
+    sizes = {
+        path: infos[path.parent][path.name]["size"] for path in shards.paths if path.name in infos.get(path.parent, ())
+    }
+    paths = _undamaged(shards) if skip_corrupt else _complete(shards, sizes)
+    limit = os.environ.get(LIMIT_VARIABLE, str(_DEFAULT_LIMIT))
+    if not limit.isdecimal():
+        raise ValueError(f"{LIMIT_VARIABLE} must be a number of bytes. Received: {limit!r}; correct it, or unset it.")
+    remote = [path for path in paths if is_remote(path)]
+    if sum(sizes[path] for path in remote) > int(limit):
+        return paths, paths
+    names = {path.name for path in remote}
+    copies = {folder: local_copy(folder, names.__contains__, infos[folder]) for folder in {p.parent for p in remote}}
+    return paths, [copies[path.parent] / path.name if is_remote(path) else path for path in paths]
+
+
+def _complete(shards: Shards, remote_sizes: Mapping[Path, int]) -> list[Path]:
+    """The shards, which have the sizes of the manifest."""
     for path, listed in zip(shards.paths, shards.listed, strict=True):
-        if path not in sizes:
+        is_missing = path not in remote_sizes if is_remote(path) else not path.is_file()
+        if is_missing:
             raise ValueError(f"The shard {path} is missing; copy it there, or prepare the folder again.")
-        if listed and listed.bytes != sizes[path]:
+        if listed and listed.bytes != (remote_sizes[path] if is_remote(path) else path.stat().st_size):
             fault = find_fault(path, listed.records, listed.bytes)
             raise _damaged([fault or ShardFault(path, 0, "it changed while it was read")])
     return shards.paths
 
 
-def _file_sizes(paths: Sequence[Path]) -> dict[Path, int]:
-    """Bytes of the files that exist; behind URLs, a folder is listed once instead of asking for each file."""
-    remote = {folder: file_infos(folder) for folder in {path.parent for path in paths if is_remote(path)}}
-    sizes = {path: remote[path.parent][path.name]["size"] for path in paths if path.name in remote.get(path.parent, ())}
-    return sizes | {path: path.stat().st_size for path in paths if not is_remote(path) and path.is_file()}
-
-
-def copied_if_small(paths: list[Path]) -> list[Path]:
-    """Copies of remote shards if all of them are within `ALBERT_TF_CACHE_BYTES`, else the paths as they are.
-
-    Raises:
-        ValueError: a shard cannot be read, or the variable is not a number.
-    """
-    limit = os.environ.get(LIMIT_VARIABLE, str(_DEFAULT_LIMIT))
-    if not limit.isdecimal():
-        raise ValueError(f"{LIMIT_VARIABLE} must be a number of bytes. Received: {limit!r}; correct it, or unset it.")
-    remote = [path for path in paths if is_remote(path)]
-    if sum(_file_sizes(remote).values()) > int(limit):
-        return paths
-    names = {path.name for path in remote}
-    copies = {folder: local_copy(folder, names.__contains__) for folder in {path.parent for path in remote}}
-    return [copies[path.parent] / path.name if is_remote(path) else path for path in paths]
-
-
-def undamaged_shards(shards: Shards) -> list[Path]:
-    """Returns the shards without faults and warns about the others; raises ValueError if all have faults."""
+def _undamaged(shards: Shards) -> list[Path]:
+    """The shards without faults, with a warning about the others; raises ValueError if all have faults."""
     faults = _find_faults(shards.paths, shards.manifest)
     if faults and len(faults) == len(shards.paths):
         raise _damaged(faults)
     for fault in faults:
-        warnings.warn(f"Skipped: {fault}.", stacklevel=3)
+        warnings.warn(f"Skipped: {fault}.", stacklevel=4)
     damaged = {fault.path for fault in faults}
     return [path for path in shards.paths if path not in damaged]
 

@@ -32,8 +32,8 @@ def warn_of_windows(settings: Settings, form: str) -> None:
         )
 
 
-def relative_difference(name: str, given: np.ndarray, expected: np.ndarray) -> float:
+def relative_difference(name: str, computed: np.ndarray, expected: np.ndarray) -> float:
     """Maximum absolute difference of an output called `name`, in units of the largest number if that is above 1."""
     if "_top_" in name:  # starts with almost the same score may change places, and so may their ends
-        given, expected = np.sort(given), np.sort(expected)
-    return float(np.abs(given - expected).max() / max(1.0, np.abs(expected).max()))
+        computed, expected = np.sort(computed), np.sort(expected)
+    return float(np.abs(computed - expected).max() / max(1.0, np.abs(expected).max()))

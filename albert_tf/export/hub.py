@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checkpoints
+from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.export.checks import SAMPLES, check_length
-from albert_tf.export.hub_preprocess import Preprocessor
+from albert_tf.export.hub_preprocess import HubPreprocessor
 from albert_tf.export.saved_model import TOLERANCE
 from albert_tf.export.serve_base import traced
 from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes
@@ -68,7 +69,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     source = model_folder(source)
     checkpoint = checkpoints.read(source)
     parts = {path.removeprefix("encoder/").split("/")[0] for path in checkpoint.arrays}
-    sentence = checkpoint.settings.get(checkpoints.SENTENCE_SETTINGS, {})
+    sentence = checkpoint.settings.get(SENTENCE_SETTINGS, {})
     if sentence.get("pooling", "mean") != "mean" or "dense_size" in sentence:
         options = {name: sentence[name] for name in ("pooling", "dense_size") if name in sentence}
         raise ValueError(f"Modules for TF Hub embed texts by the mean. Received: {options}; export a SavedModel.")
@@ -85,7 +86,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
         tokenizer.save_pretrained(partial / "vocabulary")
         encoder, signatures = _make_encoder(functions, find_vocabulary(partial / "vocabulary"), tokenizer)
         with tensorflow_writes(output):
-            tf.saved_model.save(Preprocessor(tokenizer, seq_length), str(partial / "hub" / "preprocess"))
+            tf.saved_model.save(HubPreprocessor(tokenizer, seq_length), str(partial / "hub" / "preprocess"))
             tf.saved_model.save(encoder, str(partial / "hub" / "encoder"), signatures=signatures)
         expected = tokenizer(SAMPLES, max_length=seq_length, padding="max_length")
         difference = _largest_difference(partial / "hub", functions, expected)
@@ -144,8 +145,8 @@ class _Functions:
 
     def encode(self, inputs: Mapping[str, Any], training: bool = False) -> dict[str, Any]:
         """The outputs of the encoder, by TF Hub's names."""
-        given = {ours: inputs[name] for name, ours in _INPUTS.items()}
-        outputs = self.model.encoder(given, training=training, output_hidden_states=True)
+        features = {ours: inputs[name] for name, ours in _INPUTS.items()}
+        outputs = self.model.encoder(features, training=training, output_hidden_states=True)
         sequence = outputs["sequence_output"]  # [B, L, D]
         if "pooler" in self.parts:
             pooled: dict[str, Any] = dict.fromkeys(("default", "pooled_output"), outputs["pooled_output"])
@@ -164,7 +165,7 @@ class _Functions:
 
     def tokens(self, **inputs: tf.Tensor) -> dict[str, Any]:
         """The reference's signature of that name."""
-        outputs = self.traced_encode({name: inputs[given] for given, name in _OF_SIGNATURES.items()}, training=False)
+        outputs = self.traced_encode({name: inputs[theirs] for theirs, name in _OF_SIGNATURES.items()}, training=False)
         return {name: outputs[name] for name in ("pooled_output", "sequence_output") if name in outputs}
 
     def mlm(self, mlm_positions: tf.Tensor, **inputs: tf.Tensor) -> dict[str, Any]:
@@ -223,13 +224,13 @@ def _as_module(
 def _largest_difference(folder: pathlib.Path, functions: _Functions, inputs: Mapping[str, np.ndarray]) -> float:
     """Maximum absolute difference between the SavedModels, and tokenizer and Keras model; `inputs` are of SAMPLES."""
     expected: list[Any] = [{name: inputs[ours] for name, ours in _INPUTS.items()}]
-    given: list[Any] = [tf.saved_model.load(str(folder / "preprocess"))(tf.constant(SAMPLES))]
+    computed: list[Any] = [tf.saved_model.load(str(folder / "preprocess"))(tf.constant(SAMPLES))]
     encoder = tf.saved_model.load(str(folder / "encoder"))
-    expected.append(functions.encode(given[0]))
-    given.append(encoder(given[0]))
+    expected.append(functions.encode(computed[0]))
+    computed.append(encoder(computed[0]))
     if "masked_lm" in functions.parts:
-        masked = {**given[0], "masked_lm_positions": tf.zeros([len(SAMPLES), 1], tf.int32)}
+        masked = {**computed[0], "masked_lm_positions": tf.zeros([len(SAMPLES), 1], tf.int32)}
         expected.append(functions.fill_masks(masked)["mlm_logits"])
-        given.append(encoder.mlm(masked)["mlm_logits"])
-    pairs = zip(tf.nest.flatten(given), tf.nest.flatten(expected), strict=True)
+        computed.append(encoder.mlm(masked)["mlm_logits"])
+    pairs = zip(tf.nest.flatten(computed), tf.nest.flatten(expected), strict=True)
     return max(float(np.abs(one.numpy() - np.asarray(other)).max()) for one, other in pairs)

@@ -15,7 +15,7 @@ from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.ragged import take
 
 
-class Preprocessor(tf.Module):
+class HubPreprocessor(tf.Module):
     """From string [B] to the encoder's inputs, int32 [B, L]."""
 
     def __init__(self, tokenizer: AlbertTokenizer, seq_length: int):
@@ -83,11 +83,11 @@ def _trim(segments: list[tf.RaggedTensor], capacity: Any) -> list[tf.RaggedTenso
     """
     segments = [segment.with_row_splits_dtype(tf.int32) for segment in segments]
     lengths = [segment.row_lengths() for segment in segments]
-    kept = [tf.minimum(lengths[0], capacity)]
+    parts = [tf.minimum(lengths[0], capacity)]
     if len(lengths) == 2:
         first, second = lengths
-        kept = [
+        parts = [
             tf.minimum(first, tf.maximum(capacity - second, (capacity + 1) // 2)),
             tf.minimum(second, tf.maximum(capacity - first, capacity // 2)),
         ]
-    return [take(rows, tf.range(rows.nrows()), tf.zeros_like(length), length) for rows, length in zip(segments, kept)]
+    return [take(rows, tf.range(rows.nrows()), tf.zeros_like(length), length) for rows, length in zip(segments, parts)]

@@ -16,6 +16,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from albert_tf import checkpoints, models
+from albert_tf.checkpoints.config_files import hugging_face_values
 from albert_tf.checkpoints.names import num_file_groups
 from albert_tf.config import AlbertConfig
 from albert_tf.export.checks import SAMPLES, check_length, relative_difference, warn_of_windows, without_none
@@ -81,7 +82,7 @@ def export_onnx(
     """Writes a model as ONNX files with its tokenizer.
 
     It is published only after onnxruntime has reproduced the Keras model's outputs with the float32 file. The folder is
-    read by `albert_tf.inference.load_onnx`, which needs neither TensorFlow nor Keras, and by transformers.js.
+    read by `albert_tf.pipeline`, which needs neither TensorFlow nor Keras, and by transformers.js.
 
     Args:
         source: a folder with a model and its vocabulary.
@@ -184,7 +185,7 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
     # transformers.js cuts texts to this in its own pipelines.
     write_config(folder, {**read_config(folder / CONFIG_FILE), "model_max_length": loaded.settings.max_length})
     published = {
-        **config.to_hugging_face(),
+        **hugging_face_values(config),
         "num_hidden_groups": num_file_groups(config),
         "architectures": [model.architecture],
         **model.head_settings(),
@@ -261,17 +262,17 @@ def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) 
         inputs = {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
     outputs = KerasNetwork(loaded.model).compute(inputs)
     names: list[Any] = [output.name for output in session.get_outputs()]
-    given = session.run(names, _given(session, inputs))
+    computed = session.run(names, _inputs_of(session, inputs))
     ours = OUTPUT_NAMES.get(loaded.settings.task, {})
     differences = [
         relative_difference(name, np.asarray(array), outputs[ours.get(str(name), str(name))])
-        for name, array in zip(names, given)
+        for name, array in zip(names, computed)
         if not name.endswith("_index")
     ]
     return float(np.max(differences))  # NaN if any is
 
 
-def _given(session: onnxruntime.InferenceSession, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _inputs_of(session: onnxruntime.InferenceSession, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays that the session takes."""
     arrays = {P_MASK: 1 - batch["attention_mask"], **batch}
     return {node.name: arrays[node.name].astype(np.int64) for node in session.get_inputs()}
@@ -300,11 +301,11 @@ def _measure(graph: OnnxGraph, batches: Iterator[dict[str, np.ndarray]]) -> list
     model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     has_choices = len(session.get_inputs()[0].shape) == 3
-    found: list[np.ndarray] = []
+    limits: list[np.ndarray] = []
     for batch in batches:
-        inputs = _given(session, batch)
+        inputs = _inputs_of(session, batch)
         inputs = {name: array[:, None] if has_choices else array for name, array in inputs.items()}
-        found.append(np.array([(array.min(), array.max()) for array in map(np.asarray, session.run(names, inputs))]))
-    low, high = np.min(found, axis=0)[:, 0], np.max(found, axis=0)[:, 1]
+        limits.append(np.array([(array.min(), array.max()) for array in map(np.asarray, session.run(names, inputs))]))
+    low, high = np.min(limits, axis=0)[:, 0], np.max(limits, axis=0)[:, 1]
     ranges = dict(zip(names, zip(low.tolist(), high.tolist())))
     return [ranges[name] for name in graph.measured]

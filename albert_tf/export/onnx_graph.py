@@ -263,36 +263,36 @@ def _outputs(graph: _Graph, task: str, hidden: str) -> _Outputs:
     """Adds the heads; returns their outputs."""
     width, per_token = graph.config.hidden_size, ("batch_size", "sequence_length")
     pooled = _pooled(graph, hidden) if "encoder/pooler/kernel" in graph.arrays else ""
-    found: _Outputs = {}
+    outputs: _Outputs = {}
     if task in ("masked_lm", "pretraining"):
-        found["logits"] = _masked_lm(graph, hidden), (*per_token, graph.config.vocab_size)
+        outputs["logits"] = _masked_lm(graph, hidden), (*per_token, graph.config.vocab_size)
         if "sentence_order/kernel" in graph.arrays:
-            found["sop_logits"] = graph.linear(pooled, "sentence_order"), ("batch_size", 2)
+            outputs["sop_logits"] = graph.linear(pooled, "sentence_order"), ("batch_size", 2)
     elif task == "sequence_classification":
-        found["logits"] = graph.linear(pooled, "classifier"), ("batch_size", _num_labels(graph))
+        outputs["logits"] = graph.linear(pooled, "classifier"), ("batch_size", _num_labels(graph))
     elif task == "token_classification":
-        found["logits"] = graph.linear(hidden, "classifier"), (*per_token, _num_labels(graph))
+        outputs["logits"] = graph.linear(hidden, "classifier"), (*per_token, _num_labels(graph))
     elif task == "multiple_choice":
         shape = graph.add("Shape", INPUTS[0], end=2)
         logits = graph.add("Reshape", graph.linear(pooled, "classifier"), shape)
-        found["logits"] = logits, ("batch_size", "num_choices")
+        outputs["logits"] = logits, ("batch_size", "num_choices")
     elif task == "question_answering":
         edges = graph.add_several(2, "Split", graph.linear(hidden, "qa_span"), axis=-1, num_outputs=2)
         for name, edge in zip(("start_logits", "end_logits"), edges):
-            found[name] = graph.add("Squeeze", edge, graph.integers(-1)), per_token
+            outputs[name] = graph.add("Squeeze", edge, graph.integers(-1)), per_token
     else:
-        found["last_hidden_state"] = hidden, (*per_token, width)
+        outputs["last_hidden_state"] = hidden, (*per_token, width)
         if pooled:
-            found["pooler_output"] = pooled, ("batch_size", width)
-    return found
+            outputs["pooler_output"] = pooled, ("batch_size", width)
+    return outputs
 
 
-def _declare(graph: _Graph, found: _Outputs) -> list[onnx.ValueInfoProto]:
+def _declare(graph: _Graph, outputs: _Outputs) -> list[onnx.ValueInfoProto]:
     """Names the outputs: positions are int32, all others float32."""
-    types = {name: TensorProto.INT32 if name.endswith("_index") else TensorProto.FLOAT for name in found}
-    for name, (tensor, _) in found.items():
+    types = {name: TensorProto.INT32 if name.endswith("_index") else TensorProto.FLOAT for name in outputs}
+    for name, (tensor, _) in outputs.items():
         graph.nodes.append(helper.make_node("Cast", [tensor], [name], to=types[name]))
-    return [helper.make_tensor_value_info(name, types[name], shape) for name, (_, shape) in found.items()]
+    return [helper.make_tensor_value_info(name, types[name], shape) for name, (_, shape) in outputs.items()]
 
 
 def _split_ends(config: AlbertConfig, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

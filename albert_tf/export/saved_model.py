@@ -44,7 +44,7 @@ class ExportReport:
 
 
 def export_saved_model(
-    source: str | pathlib.Path | ModelFolder,
+    source: str | pathlib.Path,
     output: str | pathlib.Path,
     name: str,
     version: int | None = None,
@@ -63,7 +63,7 @@ def export_saved_model(
     `saved_models/README.md` for the signatures.
 
     Args:
-        source: a folder with a model and its vocabulary, or a ModelFolder.
+        source: a folder with a model and its vocabulary.
         output: folder of all models, such as `saved_models`.
         name: name of the model, a folder in `output`.
         version: version number. None: the next one.
@@ -83,8 +83,8 @@ def export_saved_model(
     """
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"`precision` must be 'float32' or 'bfloat16'. Received: precision={precision!r}.")
-    source = source if isinstance(source, ModelFolder) else model_folder(source)
-    loaded = source if isinstance(source, ModelFolder) else load_folder(source)
+    source = model_folder(source)
+    loaded = load_folder(source)
     if max_length is not None:
         check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
     loaded = loaded.changed(**without_none(max_length=max_length, threshold=threshold, windows=windows))
@@ -106,8 +106,7 @@ def export_saved_model(
         difference = _checked_difference(exact, restored, is_exact)
         form = {"precision": precision, "frozen": frozen, "xla": xla, "lengths": served.lengths}
         form |= {"largest_difference": difference}
-        path = None if isinstance(source, ModelFolder) else pathlib.Path(source)
-        write_model_card(partial, loaded, name, path, license, form)
+        write_model_card(partial, loaded, name, source, license, form)
         folder = publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
 

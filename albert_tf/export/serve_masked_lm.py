@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf.export.serve_base import ServedModel, traced
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.models import AlbertForPreTraining
-from albert_tf.tasks.masked_lm.task import MASK, TOP, no_mask_message
+from albert_tf.tasks.masked_lm.task import MASK, TOP, SentenceOrder, no_mask_message
 
 _SAMPLES = ("A [MASK] text.", "[MASK]", "The last [MASK] of this longer text, with 1,000 others, is [MASK].")
 
@@ -35,10 +35,10 @@ class ServedMaskedLM(ServedModel):
 
     def answer(self, encoded, texts):
         mask_token_id, pieces = self._loaded.tokenizer.mask_token_id, self._loaded.tokenizer.pieces
-        found = tf.math.count_nonzero(encoded["input_ids"] == mask_token_id, axis=1, dtype=tf.int32)
+        num_masks = tf.math.count_nonzero(encoded["input_ids"] == mask_token_id, axis=1, dtype=tf.int32)
         without = tf.strings.regex_replace(texts["text"], re.escape(MASK), "")
         wanted = (tf.strings.length(texts["text"]) - tf.strings.length(without)) // len(MASK)
-        is_complete = tf.reduce_all((found >= wanted) & (wanted > 0))
+        is_complete = tf.reduce_all((num_masks >= wanted) & (wanted > 0))
         with tf.control_dependencies([tf.debugging.Assert(is_complete, [no_mask_message(self._settings.max_length)])]):
             inputs, is_mask = _with_mask_positions(encoded, mask_token_id)
         is_pretrained = isinstance(self._loaded.model, AlbertForPreTraining)
@@ -56,20 +56,14 @@ class ServedMaskedLM(ServedModel):
     def samples(self):
         return {"text": _SAMPLES}
 
-    def expected(self, texts):
-        found = [[mask.probabilities for mask in masks] for masks in self._loaded.fill_mask(texts["text"], TOP)]
-        padded = np.zeros([len(found), max(map(len, found)), len(found[0][0])])  # [B, M, K]
-        for row, masks in enumerate(found):
-            padded[row, : len(masks)] = masks
-        return {"probabilities": padded}
-
     def largest_difference(self, restored):
         differences = [super().largest_difference(restored)]
         if "sentence_order" in restored.signatures:
             first, second = _SAMPLES, _SAMPLES[::-1]
-            expected = np.array(self._loaded.sentence_order(first, second))
-            given = restored.signatures["sentence_order"](text=tf.constant(first), text_pair=tf.constant(second))
-            differences.append(float(np.abs(given["in_order"].numpy() - expected).max()))
+            order = SentenceOrder(self._loaded.tokenizer, self._settings)
+            expected = np.array(self._loaded.predict(first, second, task=order))
+            computed = restored.signatures["sentence_order"](text=tf.constant(first), text_pair=tf.constant(second))
+            differences.append(float(np.abs(computed["in_order"].numpy() - expected).max()))
         return max(differences)
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.serve_base import ServedModel
-from albert_tf.export.windows import Windows, bytes_of, cut
+from albert_tf.export.windows import WindowTensors, bytes_of, cut
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
 from albert_tf.tasks.question_answering.answers import IMPOSSIBLE
@@ -21,7 +21,7 @@ _NEVER = -float("inf")
 
 
 class ServedAnswers(ServedModel):
-    """The exported object of a model of question answering; computes what `Predictor.answer_questions` does."""
+    """The exported object of a model of question answering; computes what the `decode` of its task does."""
 
     text_ranks = {"question": 1, "context": 1}
 
@@ -43,7 +43,7 @@ class ServedAnswers(ServedModel):
         return super().network({**inputs, "p_mask": _p_mask(inputs)} if self._is_beam else inputs)
 
     def answer(self, encoded, texts):
-        windows = Windows.of(encoded, self._settings.max_length, self._doc_stride)
+        windows = WindowTensors.of(encoded, self._settings.max_length, self._doc_stride)
         message = "The passage of a question has no tokens; delete it."
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(windows.count > 0), [message])]):
             inputs = {name: tf.identity(encoded[name]) for name in INPUTS}
@@ -71,8 +71,8 @@ class ServedAnswers(ServedModel):
         null_odds = tf.math.segment_min(no_answer, windows.samples)
         if not self._is_beam:
             null_odds -= tf.where(tf.math.is_finite(score), score, 0.0)
-        is_found = tf.math.is_finite(score)
-        return self._texts(texts["context"], start, end, is_found, tf.exp(score - total), null_odds)
+        has_span = tf.math.is_finite(score)
+        return self._texts(texts["context"], start, end, has_span, tf.exp(score - total), null_odds)
 
     def _scores(self, inputs, is_open, samples):
         """Positions and scores of the best starts [R, K, 1] and ends [R, K or 1, J], "no answer" [R], totals [B]."""
@@ -98,17 +98,17 @@ class ServedAnswers(ServedModel):
             total,
         )
 
-    def _texts(self, context, start, end, is_found, score, null_odds):
+    def _texts(self, context, start, end, has_span, score, null_odds):
         text, first, last = cut(bytes_of(context), tf.range(tf.size(context)), start, end)
         threshold = self._settings.no_answer_threshold
-        is_answered = is_found & (text != "")
+        is_answered = has_span & (text != "")
         if threshold is not None:
             is_answered &= null_odds <= threshold
         return {
             "answer": tf.where(is_answered, text, ""),
             "start": tf.where(is_answered, first, -1),
             "end": tf.where(is_answered, last, -1),
-            "score": tf.where(is_found & (text != ""), score, 0.0),
+            "score": tf.where(has_span & (text != ""), score, 0.0),
             "null_odds": null_odds,
         }
 
@@ -122,10 +122,6 @@ class ServedAnswers(ServedModel):
             "question": ("What does ALBERT share?", "When was it published?", "Who? " * (40 if has_room else 1)),
             "context": (passage, "It was published in 2019.", passage[::-1]),
         }
-
-    def expected(self, texts):
-        found = self._loaded.answer_questions(texts["question"], texts["context"])
-        return {name: [getattr(answer, name) for answer in found] for name in ("start", "end", "score", "null_odds")}
 
 
 def _p_mask(inputs):

@@ -15,7 +15,7 @@ _SPACES = f"[{WHITE_SPACE}]*"
 
 
 @dataclasses.dataclass(frozen=True)
-class Windows:
+class WindowTensors:
     """What TokenizerLayer returns with `doc_stride` and offsets, and what follows from it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Windows:
     offsets: tf.Tensor
 
     @classmethod
-    def of(cls, encoded: Mapping[str, tf.Tensor], max_length: int, doc_stride: int) -> "Windows":
+    def of(cls, encoded: Mapping[str, tf.Tensor], max_length: int, doc_stride: int) -> "WindowTensors":
         """From the layer's outputs for texts, or for pairs, of which the second text is split."""
         samples = encoded["overflow_to_sample_mapping"]
         length, second = (tf.reduce_sum(encoded[name], axis=1) for name in ("attention_mask", "token_type_ids"))

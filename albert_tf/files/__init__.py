@@ -1,1 +1,1 @@
-"""Reading and writing files: atomic writes, JSON and TOML, texts, and models by name."""
+"""Files: atomic writes, JSON and TOML, texts, models by name, and how this package was installed."""

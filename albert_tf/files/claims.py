@@ -12,7 +12,6 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from albert_tf.files.urls import explained, make_folder
@@ -23,7 +22,7 @@ _MISSED_BEATS = 3
 
 
 class Claim:
-    """The right to write to a folder.
+    """The right to write to a folder, for the time of a `with` block.
 
     Args:
         folder: as `location` returns it for a URL.
@@ -35,15 +34,9 @@ class Claim:
         self._beats, self._over, self._other = 0, threading.Event(), None
         self._thread = threading.Thread(target=self._keep, daemon=True)
 
-    def check(self) -> None:
-        """Raises ValueError if another process has taken the folder."""
-        with explained(self._folder):
-            self._other = self._other or self._other_writer()
-        if self._other is not None:
-            raise self._taken(self._other)
-
-    def take(self) -> None:
-        """Takes the folder; raises ValueError if another process is writing there, or nothing can be written."""
+    def __enter__(self) -> "Claim":
+        """Takes the folder; raises ValueError if another process writes there, it is a file or cannot be written."""
+        make_folder(self._folder)  # raises if it is a file
         with explained(self._folder, "be written"):
             if (other := self._other_writer()) is not None:
                 time.sleep(BEAT_SECONDS * _MISSED_BEATS)
@@ -51,14 +44,22 @@ class Claim:
                     raise self._taken(now)
             self._write()
         self._thread.start()
+        return self
 
-    def release(self) -> None:
+    def __exit__(self, *error: object) -> None:
         """Removes the marker, unless it is another one's."""
         self._over.set()
         self._thread.join()
         with contextlib.suppress(Exception):  # the next writer waits some seconds
             if self._other_writer() is None:
                 self._marker.unlink()
+
+    def check(self) -> None:
+        """Raises ValueError if another process has taken the folder."""
+        with explained(self._folder):
+            self._other = self._other or self._other_writer()
+        if self._other is not None:
+            raise self._taken(self._other)
 
     def _keep(self) -> None:
         while self._other is None and not self._over.wait(BEAT_SECONDS):
@@ -84,15 +85,3 @@ class Claim:
         return ValueError(
             f"{self._folder} is being written by another process ({who}); wait for it, stop it, or give another folder."
         )
-
-
-@contextlib.contextmanager
-def claimed(folder: Any) -> Iterator[Claim]:
-    """Holds a folder behind a URL for the time of the block; raises ValueError as `Claim.take`, or if it is a file."""
-    make_folder(folder)  # raises if it is a file
-    claim = Claim(folder)
-    claim.take()
-    try:
-        yield claim
-    finally:
-        claim.release()

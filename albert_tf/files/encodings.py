@@ -135,13 +135,13 @@ def likely_encoding(sample: bytes, name: str = "utf-8") -> str | None:
     from charset_normalizer import from_bytes
 
     groups = [(match.encoding, *match.could_be_from_charset) for match in from_bytes(sample)]  # of equal texts
-    given = (codecs.lookup(name).name, "ascii")
-    found = [min(group, key=lambda name: (name not in _COMMON, *_rank(name))) for group in groups]
-    found = [encoding for encoding in found if encoding not in given]
+    excluded = (codecs.lookup(name).name, "ascii")
+    encodings = [min(group, key=lambda name: (name not in _COMMON, *_rank(name))) for group in groups]
+    encodings = [encoding for encoding in encodings if encoding not in excluded]
     is_western = sum(byte < 128 for byte in sample) > 0.7 * len(sample)  # letters of one byte among others
-    if is_western and found and found[0] not in _COMMON:
-        found.insert(0, "cp1252")
-    return next((encoding for encoding in found if encoding in _COMMON), found[0] if found else None)
+    if is_western and encodings and encodings[0] not in _COMMON:
+        encodings.insert(0, "cp1252")
+    return next((encoding for encoding in encodings if encoding in _COMMON), encodings[0] if encodings else None)
 
 
 def _rank(name: str) -> tuple[int, ...]:

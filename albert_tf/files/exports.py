@@ -20,13 +20,13 @@ def newest_first(folder: Any) -> list[Any]:
 
 def export_format(folder: Any) -> str | None:
     """The format of an exported version, or of the newest one in the folder of a model; None if there is none."""
-    found = (
+    formats = (
         name
         for version in newest_first(folder)
         for name, files in _FILES.items()
         if all((version / file).exists() for file in files)
     )
-    return next(found, None)
+    return next(formats, None)
 
 
 def why_not_run(folder: pathlib.Path) -> str | None:

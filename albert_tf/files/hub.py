@@ -4,7 +4,7 @@ import pathlib
 import re
 from typing import Any
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import as_url, explained, is_remote, local_copy, location
 
@@ -142,5 +142,5 @@ def _cached(name: str, revision: str | None, weights: bool) -> pathlib.Path | No
     from huggingface_hub import try_to_load_from_cache
 
     needed = _WEIGHTS if weights else _VOCABULARIES
-    found = (try_to_load_from_cache(name, file, revision=revision) for file in needed)
-    return next((pathlib.Path(file).parent for file in found if isinstance(file, str)), None)
+    paths = (try_to_load_from_cache(name, file, revision=revision) for file in needed)
+    return next((pathlib.Path(file).parent for file in paths if isinstance(file, str)), None)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from albert_tf.files.atomic import last_if_metadata
-from albert_tf.files.claims import Claim, claimed
+from albert_tf.files.claims import Claim
 from albert_tf.files.origins import ORIGINS, without_secrets
 from albert_tf.files.urls import (
     MIRRORS,
@@ -93,7 +93,7 @@ def mirrored(folder: Any, is_writer: bool = True) -> Iterator[pathlib.Path]:
     if not is_remote(remote):
         yield remote
         return
-    with claimed(remote) if is_writer else contextlib.nullcontext() as claim:
+    with Claim(remote) if is_writer else contextlib.nullcontext() as claim:
         mirror = _Mirror(remote, claim)
         _mirrors[mirror.folder], ORIGINS[mirror.folder] = mirror, without_secrets(str(remote))
         try:

@@ -47,7 +47,7 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
     Raises:
         ValueError: there is no file for one of `inputs`.
     """
-    found: dict[Path, Path] = {}
+    by_target: dict[Path, Path] = {}
     for name in inputs:
         path = location(name)
         if is_remote(path):
@@ -63,8 +63,8 @@ def find_files(inputs: Iterable[str | Path]) -> list[Path]:
             if not files:
                 raise ValueError(f"No file matches {str(name)!r}; correct the path or the pattern.")
         for file in files:
-            found.setdefault(file.resolve(), file)
-    return list(found.values())
+            by_target.setdefault(file.resolve(), file)
+    return list(by_target.values())
 
 
 def _remote_files(path: Any) -> list[Any]:

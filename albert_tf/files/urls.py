@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.files.origins import ORIGINS, process_folder, without_secrets
 
 # pathlib makes one slash of two.
@@ -141,7 +141,7 @@ def place_of_copy(remote: Any, folder: str = _COPIES) -> pathlib.Path:
     return process_folder().joinpath(folder, *filter(None, parts))
 
 
-def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> pathlib.Path:
+def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True, infos: Any = None) -> pathlib.Path:
     """Downloads a file or folder unless the copy that this process made is still like it; local paths as they are.
 
     Copies are removed when Python ends.
@@ -149,6 +149,7 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> 
     Args:
         path: a path or URL.
         wanted: which files of a folder are needed, by their names below it.
+        infos: what `file_infos` says of a folder that was listed already.
 
     Raises:
         ValueError: it does not exist, has no files, or cannot be read, or a library is not installed.
@@ -157,9 +158,11 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> 
     if not is_remote(remote):
         return remote
     with _copying, explained(remote):
-        copy, info = place_of_copy(remote), remote.fs.info(remote.path)
-        is_folder = info["type"] == "directory" and remote.protocol not in _READ_ONLY  # which has no folders
-        infos = file_infos(remote) if is_folder else {"": info}
+        copy = place_of_copy(remote)
+        if infos is None:
+            info = remote.fs.info(remote.path)
+            is_folder = info["type"] == "directory" and remote.protocol not in _READ_ONLY  # which has no folders
+            infos = file_infos(remote) if is_folder else {"": info}
         names = [name for name in infos if not name or wanted(name)]
         if not names:
             needed = " that are needed" if infos else ""

@@ -11,6 +11,7 @@ import numpy as np
 
 from albert_tf.inference.constant_weights import ConstantWeights, are_fast
 from albert_tf.inference.network import INPUTS, P_MASK
+from albert_tf.inference.progress import show_compiling
 from albert_tf.layers.kernels import fastest_for_inference, inference_with
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.models.base import AlbertBase
@@ -83,6 +84,8 @@ class KerasNetwork:
         if self._few_shapes:
             shapes = tuple((name, inputs[name].shape) for name in names)
             self._num_batches_of[shapes] += 1
+            if self._num_batches_of[shapes] == BATCHES_BEFORE_XLA + 1:
+                show_compiling(inputs["input_ids"].shape)
             if self._num_batches_of[shapes] > BATCHES_BEFORE_XLA:
                 return self._compiled(tensors)
         scope, graphs = self._current_constants() or (contextlib.nullcontext, self._graphs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.encoded import rows_by_length
 from albert_tf.data.finetuning.few_shapes import padded_length, power_of_two
-from albert_tf.progress import counted
+from albert_tf.inference.progress import counted
 from albert_tf.tasks.outputs import Computed, Rows
 
 INPUTS: tuple[str, ...] = ("input_ids", "attention_mask", "token_type_ids")

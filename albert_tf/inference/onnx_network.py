@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.inference.network import P_MASK, at_positions
 from albert_tf.tasks.settings import SETTINGS_FILE
 
@@ -54,8 +54,8 @@ class OnnxNetwork:
         in_bfloat16 = precision == "bfloat16"
         if in_bfloat16 and engine == "onnxruntime":
             raise ValueError("`engine` must be 'openvino' for precision='bfloat16'. Received: engine='onnxruntime'.")
-        file, found = _find_file(folder, "float32" if in_bfloat16 else precision)
-        self.precision = precision if in_bfloat16 else found
+        file, file_precision = _find_file(folder, "float32" if in_bfloat16 else precision)
+        self.precision = precision if in_bfloat16 else file_precision
         self.name, self._compute = _start(file, "openvino" if in_bfloat16 else engine, in_bfloat16)
         self._task, self._names = task, OUTPUT_NAMES.get(task, {})
 
@@ -147,8 +147,8 @@ def _start_onnxruntime(file: pathlib.Path, in_bfloat16: bool) -> Compute:
     names, taken = ([node.name for node in nodes] for nodes in (session.get_outputs(), session.get_inputs()))
 
     def compute(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        found = session.run(names, {name: inputs[name] for name in taken})
-        return dict(zip(names, map(np.asarray, found)))
+        outputs = session.run(names, {name: inputs[name] for name in taken})
+        return dict(zip(names, map(np.asarray, outputs)))
 
     return compute
 

@@ -29,16 +29,16 @@ class SavedModelNetwork:
 
     def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """See `Network.compute`."""
-        found = self.restored.signatures[SIGNATURE](**{name: tf.constant(batch[name], tf.int32) for name in INPUTS})
-        outputs = {name: tensor.numpy() for name, tensor in found.items()}
+        tensors = self.restored.signatures[SIGNATURE](**{name: tf.constant(batch[name], tf.int32) for name in INPUTS})
+        outputs = {name: tensor.numpy() for name, tensor in tensors.items()}
         if self._settings.task == "masked_lm":
             return at_positions({"masked_lm_logits": outputs["logits"]}, batch)
         if self._settings.task == "sequence_classification" or self._settings.task == "multiple_choice":
-            return {"logits": self._logits(outputs)}
+            return {"logits": outputs["logits"] if "logits" in outputs else self._earlier_logits(outputs)}
         return at_positions(outputs, batch)
 
-    def _logits(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Numbers that give the same probabilities as the model's logits, which the signature does not return."""
+    def _earlier_logits(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Of an export of an earlier version, which does not return logits: numbers that give its probabilities."""
         if getattr(self._settings, "problem", "") == "regression":
             return outputs["score"][:, None]
         limits = np.finfo(outputs["probabilities"].dtype)  # infinite logits of windows would have no mean

@@ -27,7 +27,7 @@ class AlbertLayer(keras.layers.Layer):
         if self.quantization_mode is not None:
             raise not_quantizable(f"dtype={self.dtype_policy.name!r}")
         self.config = config
-        self._given_name = kwargs.get("name") or ""
+        self._name_in_config = kwargs.get("name") or ""
 
     def get_config(self):
         return with_frozen({**super().get_config(), "config": self.config.to_dict()}, self)
@@ -55,7 +55,7 @@ class AlbertLayer(keras.layers.Layer):
         Each call draws a seed and folds in the layer's name, so that a classifier and a pretraining head created under
         the same seed start with different weights.
         """
-        seed = zlib.crc32(f"{self._given_name} {next_seed()}".encode())
+        seed = zlib.crc32(f"{self._name_in_config} {next_seed()}".encode())
         return keras.initializers.TruncatedNormal(stddev=self.config.initializer_range, seed=seed)
 
     def make_dense(self, units: int, name: str, **kwargs) -> "Dense":

@@ -110,8 +110,8 @@ class BeamAnswerHead(AlbertLayer):
             )
 
     def get_config(self):
-        own = {"start_n_top": self.start_n_top, "end_n_top": self.end_n_top, "dropout": self.dropout_rate}
-        return {**super().get_config(), **own}
+        options = {"start_n_top": self.start_n_top, "end_n_top": self.end_n_top, "dropout": self.dropout_rate}
+        return {**super().get_config(), **options}
 
 
 def _log_probs(logits, p_mask):

@@ -62,7 +62,7 @@ class TransformerBlock(AlbertLayer):
     ):
         super().__init__(config, **kwargs)
         self.supports_masking = True
-        self._has_given_half = attention is not None or ffn is not None
+        self._shares_a_half = attention is not None or ffn is not None
         self.attention = attention or AttentionBlock(config, name="attention", **self.part_options)
         self.ffn = ffn or FeedForwardBlock(config, name="ffn", **self.part_options)
 
@@ -103,7 +103,7 @@ class TransformerBlock(AlbertLayer):
         return previous_mask if previous_mask is not None and len(previous_mask.shape) == 2 else None
 
     def get_config(self):
-        if self._has_given_half:
+        if self._shares_a_half:
             raise ValueError(
                 "A TransformerBlock with a half of another block has no config of its own, because Keras would load it "
                 "with a copy. Make such blocks in the `__init__` of one layer or model, as AlbertEncoder does."

@@ -48,26 +48,25 @@ def tag_scores(tags: Sequence[Sequence[str]], predictions: Sequence[Sequence[str
         raise ValueError("`tags` and `predictions` must have the same lengths, with at least one tag.")
     pairs = [pair for row, other in zip(tags, predictions) for pair in zip(row, other)]
     accuracy = sum(tag == prediction for tag, prediction in pairs) / len(pairs)
-    entities, found = ([find_entities(row) for row in rows] for rows in (tags, predictions))
-    return entity_scores(entities, found, accuracy)
+    entities, predicted = ([find_entities(row) for row in rows] for rows in (tags, predictions))
+    return entity_scores(entities, predicted, accuracy)
 
 
 def entity_scores(
     entities: Sequence[Sequence[_Entity]], predictions: Sequence[Sequence[_Entity]], accuracy: float
 ) -> TagScores:
     """Scores of the entities of texts, each a label with start and end; `accuracy` is that of the tags."""
-    expected, found = (
+    expected, predicted = (
         {(label, number, start, end) for number, row in enumerate(rows) for label, start, end in row}
         for rows in (entities, predictions)
     )
-    right, predicted, labelled = (
-        collections.Counter(entity[0] for entity in each) for each in (expected & found, found, expected)
+    right, counts, labelled = (
+        collections.Counter(entity[0] for entity in each) for each in (expected & predicted, predicted, expected)
     )
     by_label = {
-        label: LabelScores.of(right[label], predicted[label], labelled[label])
-        for label in sorted({*predicted, *labelled})
+        label: LabelScores.of(right[label], counts[label], labelled[label]) for label in sorted({*counts, *labelled})
     }
-    return TagScores(*_scores(expected, found), accuracy, by_label)
+    return TagScores(*_scores(expected, predicted), accuracy, by_label)
 
 
 def find_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
@@ -78,15 +77,15 @@ def find_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
     >>> find_entities(["B-PER", "I-PER", "I-LOC", "O", "S-LOC"])
     [('PER', 0, 2), ('LOC', 2, 3), ('LOC', 4, 5)]
     """
-    found, start, current, previous = [], 0, "", ""
+    entities, start, current, previous = [], 0, "", ""
     for index, tag in enumerate([*tags, "O"]):
         prefix, label = split_tag(tag)
         if not (current and label == current and prefix in ("I", "E") and previous not in ("E", "S")):
             if current:
-                found.append((current, start, index))
+                entities.append((current, start, index))
             start, current = index, label
         previous = prefix
-    return found
+    return entities
 
 
 def entity_tags(names: Sequence[str]) -> list[str]:
@@ -121,8 +120,8 @@ def split_tag(tag: str) -> tuple[str, str]:
     return {"L": "E", "U": "S"}.get(prefix, prefix), label or "_"  # the letters of BILOU
 
 
-def _scores(expected: set, found: set) -> tuple[float, float, float]:
+def _scores(expected: set, predicted: set) -> tuple[float, float, float]:
     """F1, precision and recall."""
-    right = len(expected & found)
-    precision, recall = right / len(found) if found else 0.0, right / len(expected) if expected else 0.0
+    right = len(expected & predicted)
+    precision, recall = right / len(predicted) if predicted else 0.0, right / len(expected) if expected else 0.0
     return 2 * precision * recall / (precision + recall) if right else 0.0, precision, recall

@@ -121,11 +121,11 @@ def korquad_scores(answers: Answers, predictions: Mapping[str, str]) -> AnswerSc
     """
     _check_answered(answers, predictions)
     texts = {question: _normalize_korean(predictions[question]) for question in answers}
-    accepted = {question: [_normalize_korean(text) for text in own] for question, own in answers.items()}
-    exact = {question: float(texts[question] in own) for question, own in accepted.items()}
+    accepted = {question: [_normalize_korean(text) for text in candidates] for question, candidates in answers.items()}
+    exact = {question: float(texts[question] in candidates) for question, candidates in accepted.items()}
     f1 = {
-        question: max(_f1(texts[question].replace(" ", ""), text.replace(" ", "")) for text in own)
-        for question, own in accepted.items()
+        question: max(_f1(texts[question].replace(" ", ""), text.replace(" ", "")) for text in candidates)
+        for question, candidates in accepted.items()
     }
     return _mean(list(answers), exact, f1)
 
@@ -243,12 +243,12 @@ def _check_answered(answers: Answers, predictions: Mapping[str, str]) -> None:
         raise ValueError(f"{_some(unanswered)} without an answer; score them with `squad2_scores`.")
 
 
-def _check_complete(answers: Answers, given: Mapping[str, object], what: str) -> None:
+def _check_complete(answers: Answers, results: Mapping[str, object], what: str) -> None:
     if not answers:
         raise ValueError("`answers` must have at least one question. Received: none.")
     if texts := [question for question, accepted in answers.items() if isinstance(accepted, str)]:
         raise ValueError(f"`answers` must have a list of texts for each question. Received: a string for {texts[0]!r}.")
-    if missing := [question for question in answers if question not in given]:
+    if missing := [question for question in answers if question not in results]:
         raise ValueError(f"{_some(missing)} without a {what}; predict all questions of the file.")
 
 

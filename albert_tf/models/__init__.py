@@ -6,6 +6,7 @@ from albert_tf.models.pretraining import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.models.question_answering import AlbertForQuestionAnswering
 from albert_tf.models.sentence_embedding import AlbertForSentenceEmbedding
 from albert_tf.models.sequence_classification import AlbertForSequenceClassification
+from albert_tf.models.texts import Preprocessor
 from albert_tf.models.token_classification import AlbertForTokenClassification
 
 __all__ = [
@@ -17,4 +18,5 @@ __all__ = [
     "AlbertForSentenceEmbedding",
     "AlbertForSequenceClassification",
     "AlbertForTokenClassification",
+    "Preprocessor",
 ]

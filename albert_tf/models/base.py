@@ -9,8 +9,11 @@ import keras
 from keras import ops
 
 from albert_tf import checkpoints
-from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, with_positions, with_sharing
+from albert_tf.checkpoints.huggingface import save_huggingface
+from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocabulary
 from albert_tf.config import AlbertConfig
+from albert_tf.files.hub import model_folder
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
@@ -22,6 +25,7 @@ from albert_tf.models.distillation import Distillation, Imitation
 from albert_tf.models.inputs import is_overridden
 from albert_tf.models.layer_calls import check_scan, remat_span
 from albert_tf.models.losses import WeightedMean
+from albert_tf.models.texts import Preprocessor
 
 
 class AlbertBase(CheckedModel):
@@ -197,8 +201,8 @@ class AlbertBase(CheckedModel):
         if not config or self.distillation is not None:  # a file holds no teacher, so compile it again to go on
             return {}
         encoder: Any = getattr(self, "encoder", self)
-        own = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
-        return {**config, **own, "scan_layers": encoder.scan_layers}
+        switches = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
+        return {**config, **switches, "scan_layers": encoder.scan_layers}
 
     def compile_from_config(self, config):
         self.compile(**keras.saving.deserialize_keras_object(config))
@@ -292,24 +296,26 @@ class AlbertBase(CheckedModel):
             new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
                 raising.
             revision: of a name, its branch, tag or commit. None: the newest.
-            **kwargs: constructor arguments, such as `labels`, and fields of AlbertConfig that differ from the file's,
-                such as `hidden_dropout_prob`. With `share="none"`, layers start with the shared weights and no longer
-                share them. With a larger `max_position_embeddings`, the position embeddings are repeated, and with
-                `attention="block_local"` costs are linear in the length. With `vocab_size=len(tokenizer)` there are
-                rows for tokens added to the vocabulary, as with `resize_token_embeddings`. If `labels` are those in the
-                file in another order, the classifier's columns are reordered.
+            **kwargs: constructor arguments, such as `labels`, or `preprocessor`, by default of the folder's tokenizer;
+                and fields of AlbertConfig that differ from the file's, such as `hidden_dropout_prob`. With
+                `share="none"`, layers start with the shared weights and no longer share them. With a larger
+                `max_position_embeddings`, position embeddings are repeated, and with `attention="block_local"` costs
+                are linear in the length. With `vocab_size=len(tokenizer)` there are rows for tokens added to the
+                vocabulary, as with `resize_token_embeddings`. If `labels` are in another order, so are the columns.
 
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
         """
-        checkpoint = checkpoints.read(path, revision)
-        checkpoints.check_size(checkpoint)
+        path = model_folder(path, revision)
+        checkpoint = checkpoints.read(path)
+        check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
-        for adapted in (checkpoints.with_vocabulary, checkpoints.with_sharing, checkpoints.with_positions):
+        for adapted in (with_vocabulary, with_sharing, with_positions):
             checkpoint = adapted(checkpoint, config)
-        model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
-        checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
+        arguments = {"preprocessor": Preprocessor.beside(path), **kwargs}
+        model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), arguments))
+        assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
 
     def resize_token_embeddings(self, new_num_tokens: int, seed: int = 0) -> None:
@@ -335,12 +341,11 @@ class AlbertBase(CheckedModel):
         >>> model.config.vocab_size
         30002
         """
-        checkpoints.check_larger(self.config.vocab_size, new_num_tokens)
+        check_larger(self.config.vocab_size, new_num_tokens)
         if self.compiled:
             raise ValueError(
                 "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
-                "each row; resize it first, or load the "
-                "weights with from_pretrained(folder, vocab_size=...)."
+                "each row; resize it first, or load the weights with from_pretrained(folder, vocab_size=...)."
             )
         encoder: Any = getattr(self, "encoder", self)
         owners = {"word_embeddings": encoder.embeddings, "output_bias": getattr(self, "masked_lm", None)}
@@ -349,7 +354,7 @@ class AlbertBase(CheckedModel):
             for name, owner in owners.items():
                 if owner is not None:
                     table = keras.ops.convert_to_numpy(getattr(owner, name))
-                    reshape_variable(owner, getattr(owner, name), checkpoints.with_rows(table, new_num_tokens, seed))
+                    reshape_variable(owner, getattr(owner, name), with_rows(table, new_num_tokens, seed))
         config = self.config.replace(vocab_size=new_num_tokens)
         for layer in (self, *layers_within(self)):
             if hasattr(layer, "config"):
@@ -362,9 +367,9 @@ class AlbertBase(CheckedModel):
         return checkpoint
 
     @classmethod
-    def arguments_from_file(cls, settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-        """Constructor arguments: `given` ones override those from the checkpoint."""
-        return {**cls.settings_from_file(settings), **given}
+    def arguments_from_file(cls, settings: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        """Constructor arguments: `arguments` override those from the checkpoint."""
+        return {**cls.settings_from_file(settings), **arguments}
 
     @classmethod
     def settings_from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
@@ -372,14 +377,16 @@ class AlbertBase(CheckedModel):
         return {}
 
     def save_pretrained(self, folder: str | pathlib.Path) -> None:
-        """Writes `config.json` and `model.safetensors` in the layout of Hugging Face transformers.
+        """Writes `config.json`, `model.safetensors` and the tokenizer (see `Preprocessor.save`) as transformers does.
 
         Warns:
             UserWarning: transformers would compute different outputs with these weights, as with KerasHub's masked-LM
                 head. `from_pretrained` restores them exactly.
         """
         settings = {"architectures": [self.architecture], **self.head_settings()}
-        checkpoints.save_huggingface(folder, self.config, self.arrays_by_path(), settings)
+        save_huggingface(folder, self.config, self.arrays_by_path(), settings)
+        if self.preprocessor is not None:
+            self.preprocessor.save(folder, self.config.vocab_size)
 
 
 def _replicas(model) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import inspect
 import re
 import types
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import keras
 from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit, shapes_in_summary
 from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
 from albert_tf.models.shapes import output_shapes, symbolic_inputs
+from albert_tf.models.texts import Preprocessor, TextBatches, columns_of, in_batches, one_batch, with_ids
 
 
 class CheckedModel(OpenModel):
@@ -19,16 +21,21 @@ class CheckedModel(OpenModel):
 
     Attributes:
         input_fields: the inputs by name. A subclass with further inputs adds them here.
+        preprocessor: Preprocessor, with which `fit`, `evaluate`, `predict` and the methods for one batch take texts; or
+            None. `.keras` files leave it out.
+        max_columns: the number of texts that a row can have; 0 if the model takes no texts.
     """
 
     input_fields: Fields = {}
+    max_columns = 0
 
-    def __init__(self, **kwargs):
+    def __init__(self, preprocessor: Preprocessor | None = None, **kwargs):
         super().__init__(autocast=False, **kwargs)  # half precision would round ids
+        self.preprocessor = preprocessor
 
     def data_scope(self) -> contextlib.AbstractContextManager:
-        """The context in which Keras reads the data of `fit`, `evaluate` and `predict`."""
-        return contextlib.nullcontext()
+        """The context in which Keras reads the data of `fit`, `evaluate` and `predict`; as what it is given batches."""
+        return contextlib.nullcontext(lambda batches: batches)
 
     def label_fields(self) -> Fields:
         """The labels of the model's own loss by name; `"labels"` alone stands for a single array."""
@@ -69,26 +76,34 @@ class CheckedModel(OpenModel):
 
     @functools.wraps(keras.Model.fit)
     def fit(self, x=None, y=None, *args, **kwargs):
-        check_class_weight(self, kwargs.get("class_weight"))
+        named = _by_name(keras.Model.fit, x, y, *args, **kwargs)
+        check_class_weight(self, named.get("class_weight"))
+        named = in_batches(self, named, "fit")
         with _Checks(self, "train_step") as checks:
-            if kwargs.get("validation_data") is not None:
-                kwargs["validation_data"] = checks.validation_data(kwargs["validation_data"])
-            return super().fit(*checks.data(x, y), *args, **kwargs)
+            if named.get("validation_data") is not None:
+                named["validation_data"] = checks.validation_data(named["validation_data"])
+            x, y = checks.data(named.pop("x"), named.pop("y", None))
+            return super().fit(x, y, **named)
 
     @functools.wraps(keras.Model.evaluate)
     def evaluate(self, x=None, y=None, *args, **kwargs):
         if is_evaluated_by_fit(kwargs):  # which has checked its data
             return super().evaluate(x, y, *args, **kwargs)
+        named = in_batches(self, _by_name(keras.Model.evaluate, x, y, *args, **kwargs), "evaluate")
         with _Checks(self, "test_step") as checks:
-            return super().evaluate(*checks.data(x, y), *args, **kwargs)
+            x, y = checks.data(named.pop("x"), named.pop("y", None))
+            return super().evaluate(x, y, **named)
 
     @functools.wraps(keras.Model.predict)
     def predict(self, x, *args, **kwargs):
+        named = in_batches(self, _by_name(keras.Model.predict, x, *args, **kwargs), "predict")
+        batches = named.pop("x")
         with _Checks(self, "predict_step", labelled=False) as checks:
-            x, _ = checks.data(x)
+            x, _ = checks.data(batches)
             if isinstance(x, dict) and not any(map(len, x.values())):
                 return super().predict_on_batch(x)  # Keras fails without a batch
-            return super().predict(x, *args, **kwargs)
+            outputs = super().predict(x, **named)
+        return batches.in_order_of_texts(outputs) if isinstance(batches, TextBatches) else outputs
 
     @functools.wraps(keras.Model.train_on_batch)
     def train_on_batch(self, x, y=None, *args, **kwargs):
@@ -114,6 +129,14 @@ class CheckedModel(OpenModel):
         return super().export(filepath, format, verbose, input_signature, **kwargs)
 
 
+def _by_name(method, *args, **kwargs) -> dict[str, Any]:
+    """The arguments of a call of Keras' method by their names, without `self`."""
+    named = inspect.signature(method).bind(None, *args, **kwargs).arguments
+    del named["self"]
+    others = named.pop("kwargs", {})
+    return {**named, **others}
+
+
 class _Checks:
     """Checks the data of one call of `fit`, `evaluate` or `predict`; batches of a generator as they are drawn."""
 
@@ -124,19 +147,24 @@ class _Checks:
         self._scope = model.data_scope()
 
     def __enter__(self):
-        self._scope.__enter__()
+        self._as_data = self._scope.__enter__()
         return self
 
     def __exit__(self, *exception):
         self._scope.__exit__(*exception)
         # TensorFlow wraps errors from a generator, and from a running step, in many lines.
-        if found := re.search(r"`gradient_accumulation_steps` must [^\]]*", str(exception[1])):
-            self._error = ValueError(found[0])
+        if reason := re.search(r"`gradient_accumulation_steps` must [^\]]*", str(exception[1])):
+            self._error = ValueError(reason[0])
         if self._error is not None:
             raise self._error from None
 
     def data(self, x, y=None) -> tuple[Any, Any]:
         """Checks what can be checked now; returns inputs and labels for Keras."""
+        if isinstance(x, TextBatches):
+            return self._as_data(x), y
+        if (columns := columns_of(self._model, x)) is not None:
+            inputs: Any = one_batch(self._model, columns)
+            x, y = inputs, with_ids(self._model, y)
         if not self._is_checked:
             return x, y
         if isinstance(x, types.GeneratorType):

@@ -61,15 +61,16 @@ class NamedClassifier(AlbertClassifier):
         }
 
     @classmethod
-    def arguments_from_file(cls, settings, given):
+    def arguments_from_file(cls, settings, arguments):
         # The head settings of the file do not apply to other classes.
-        from_file, count, labels = cls.settings_from_file(settings), given.get("num_labels"), given.get("labels")
+        from_file = cls.settings_from_file(settings)
+        count, labels = arguments.get("num_labels"), arguments.get("labels")
         if count is not None or labels is not None:
             count = len(label_names(count, labels))
         is_same = count in (None, len(from_file.get("labels", ())))
-        theirs, ours = from_file.get("problem"), given.get("problem")
+        theirs, ours = from_file.get("problem"), arguments.get("problem")
         is_same = is_same and (ours in (None, theirs) or (theirs is None and ours != "regression"))
-        return {**from_file, **given} if is_same else given
+        return {**from_file, **arguments} if is_same else arguments
 
     @classmethod
     def settings_from_file(cls, settings):

@@ -146,20 +146,20 @@ def _named(outputs) -> dict[str, Any]:
     return {f"output_{index}": output for index, output in enumerate(outputs)}
 
 
-def _by_output(argument: str, given: Any, outputs: dict[str, Any]) -> dict[str, Any]:
+def _by_output(argument: str, values: Any, outputs: dict[str, Any]) -> dict[str, Any]:
     """An argument of `compile` by names of outputs."""
-    if isinstance(given, dict):
-        if unknown := sorted(set(given) - set(outputs)):
+    if isinstance(values, dict):
+        if unknown := sorted(set(values) - set(outputs)):
             raise ValueError(f"`{argument}` must have keys among the outputs {sorted(outputs)}. Received: {unknown}.")
-        return given
-    if not isinstance(given, (list, tuple)):
-        return dict.fromkeys(outputs, given)
-    if len(given) != len(outputs):
+        return values
+    if not isinstance(values, (list, tuple)):
+        return dict.fromkeys(outputs, values)
+    if len(values) != len(outputs):
         raise ValueError(
-            f"`{argument}` must have one entry for each of the outputs {sorted(outputs)}. Received: {len(given)} "
+            f"`{argument}` must have one entry for each of the outputs {sorted(outputs)}. Received: {len(values)} "
             "entries; pass a dict by names of outputs."
         )
-    return dict(zip(outputs, given))
+    return dict(zip(outputs, values))
 
 
 def _labels_by_output(y: Any, names: Sequence[str]) -> dict[str, Any]:
@@ -169,9 +169,9 @@ def _labels_by_output(y: Any, names: Sequence[str]) -> dict[str, Any]:
     if isinstance(y, (list, tuple)) and len(y) == len(names):
         return dict(zip(names, y))
     if not isinstance(y, dict) or not set(names) <= set(y):
-        found = sorted(y) if isinstance(y, dict) else type(y).__name__
+        received = sorted(y) if isinstance(y, dict) else type(y).__name__
         raise ValueError(
-            f"Labels must be a dict with the keys {sorted(names)}, the outputs that have a loss. Received: {found}."
+            f"Labels must be a dict with the keys {sorted(names)}, the outputs that have a loss. Received: {received}."
         )
     return {name: y[name] for name in names}
 
@@ -186,11 +186,11 @@ class ModelMetrics(CompileMetrics):
 
     def __init__(self, terms: Sequence[str], metrics: CompileMetrics | None):
         super().__init__(None, None)
-        self.given, self.terms = metrics, {name: _mean_of_term(name) for name in terms}
+        self.compiled, self.terms = metrics, {name: _mean_of_term(name) for name in terms}
 
     @property
     def built(self) -> bool:
-        return self.given is None or self.given.built
+        return self.compiled is None or self.compiled.built
 
     @built.setter
     def built(self, value):
@@ -198,17 +198,17 @@ class ModelMetrics(CompileMetrics):
 
     @property
     def metrics(self):
-        given = self.given.metrics if self.given is not None else []
-        names = {metric.name for metric in given}
-        return [*(mean for name, mean in self.terms.items() if name not in names), *given]
+        compiled = self.compiled.metrics if self.compiled is not None else []
+        names = {metric.name for metric in compiled}
+        return [*(mean for name, mean in self.terms.items() if name not in names), *compiled]
 
     @property
     def variables(self):
         return [variable for metric in self.metrics for variable in metric.variables]
 
     def update_state(self, y_true, y_pred, sample_weight=None):
-        if self.given is not None:
-            self.given.update_state(y_true, y_pred, sample_weight)
+        if self.compiled is not None:
+            self.compiled.update_state(y_true, y_pred, sample_weight)
 
     def reset_state(self):
         for metric in self.metrics:
@@ -216,7 +216,7 @@ class ModelMetrics(CompileMetrics):
 
     def result(self):
         means = {name: mean.result() for name, mean in self.terms.items()}
-        return {**means, **(self.given.result() if self.given is not None else {})}
+        return {**means, **(self.compiled.result() if self.compiled is not None else {})}
 
 
 def _mean_of_term(name: str) -> keras.metrics.Mean:

@@ -97,9 +97,9 @@ def check_teacher(student, teacher) -> None:
 
 def _comparable(model) -> dict[str, Any]:
     """What a student and its teacher must have in common."""
-    own = {name: getattr(model, name) for name in _COMPARED if hasattr(model, name)}
+    attributes = {name: getattr(model, name) for name in _COMPARED if hasattr(model, name)}
     sizes = ("vocab_size", "hidden_size", "inner_group_num")
-    return own | {name: getattr(model.config, name) for name in sizes if hasattr(model, "config")}
+    return attributes | {name: getattr(model.config, name) for name in sizes if hasattr(model, "config")}
 
 
 def _term_of_output(kind: Imitation, ours, theirs, mask) -> WeightedMean:

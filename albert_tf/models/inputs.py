@@ -254,11 +254,11 @@ def _check_values(name: str, value, field: Field, sizes: Mapping[str, int | None
         is_clean = np.isfinite(lowest) and np.isfinite(highest)
     else:
         is_clean = array.dtype.kind in "biu" and (limit is None or (lowest >= 0 and highest < limit))
-    found = None if is_clean else _first_wrong(array, field, limit)
-    if found is not None:
+    place = None if is_clean else _first_wrong(array, field, limit)
+    if place is not None:
         cure = _CURES.get(str(field.below), "correct the values")
         raise ValueError(
-            f"`{name}` must be {_expected(field, limit)}. Received: {array[found]} at {list(found)}; {cure}."
+            f"`{name}` must be {_expected(field, limit)}. Received: {array[place]} at {list(place)}; {cure}."
         )
 
 

@@ -93,10 +93,10 @@ def recomputed(function: Callable, hidden, weights, layers: Sequence[keras.layer
     tensors = [hidden, *tree.flatten(weights), *values]
 
     def pure(*tensors):
-        given = tensors[1 : len(tensors) - len(variables)]
+        flat_weights = tensors[1 : len(tensors) - len(variables)]
         mapping = [*states, *zip(variables, tensors[len(tensors) - len(variables) :])]
         with keras.StatelessScope(mapping):
-            return function(tensors[0], tree.pack_sequence_as(weights, list(given)))
+            return function(tensors[0], tree.pack_sequence_as(weights, list(flat_weights)))
 
     outputs = keras.remat(pure)(*tensors)
     for generator in generators:

@@ -80,7 +80,7 @@ def correct(labels, logits):
     return ops.cast(ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int32")), "float32")
 
 
-def weights_of(label: str, sample_weight):
+def weights_for(label: str, sample_weight):
     """The sample weights for one of several labels; Keras may pass them as a dict."""
     return sample_weight.get(label) if isinstance(sample_weight, dict) else sample_weight
 

@@ -13,7 +13,7 @@ from albert_tf.layers import ClassificationHead, MaskedLMHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
-from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, weights_of
+from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, weights_for
 
 _OBJECTIVES = ("sentence_order", "next_sentence", "none")
 _INPUTS = {**ENCODER_INPUTS, "masked_lm_positions": Field("BP", "L", optional=True)}
@@ -105,7 +105,7 @@ class AlbertForPreTraining(AlbertBase):
         logits = outputs["sentence_order_logits"]
         # The reference's files hold labels as [B, 1].
         values = value_of(ops.reshape(y[label], ops.shape(logits)[:-1]), logits)
-        weights, sample_weight = y.get(f"{self.objective}_weights"), weights_of(label, sample_weight)
+        weights, sample_weight = y.get(f"{self.objective}_weights"), weights_for(label, sample_weight)
         return {f"{self.objective}_{name}": weighted_mean(values, weights, sample_weight=sample_weight)}
 
     def get_config(self):
@@ -167,7 +167,7 @@ class AlbertForMaskedLM(AlbertBase):
 
 def masked_lm_loss(y, logits, sample_weight=None):
     """Mean negative log probability of the masked tokens by their weights, not yet divided."""
-    losses, sample_weight = cross_entropy(y["masked_lm_ids"], logits), weights_of("masked_lm_ids", sample_weight)
+    losses, sample_weight = cross_entropy(y["masked_lm_ids"], logits), weights_for("masked_lm_ids", sample_weight)
     return weighted_mean(losses, y["masked_lm_weights"], MASKED_LM_EPSILON, sample_weight)
 
 

@@ -14,7 +14,7 @@ from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
-from albert_tf.models.losses import IGNORED_LABEL, WeightedMean, label_accuracy, label_loss, weighted_mean, weights_of
+from albert_tf.models.losses import IGNORED_LABEL, WeightedMean, label_accuracy, label_loss, weighted_mean, weights_for
 
 Head = Literal["span", "beam"]
 
@@ -101,8 +101,8 @@ class AlbertForQuestionAnswering(AlbertBase):
             logits = self.answers(sequence_output)  # [B, L, 2]
             outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
         else:
-            given = _p_mask(inputs), inputs.get("start_positions")
-            outputs = self.answers(sequence_output, *given, training=training)
+            conditions = _p_mask(inputs), inputs.get("start_positions")
+            outputs = self.answers(sequence_output, *conditions, training=training)
         return with_states(outputs, encoded)
 
     def loss_terms(self, y, outputs, sample_weight=None):
@@ -133,14 +133,14 @@ class AlbertForQuestionAnswering(AlbertBase):
                 "for the correct starts; add them to the inputs."
             )
         return [
-            (edge, _within(y[label], scores), scores, weights_of(label, sample_weight))
+            (edge, _within(y[label], scores), scores, weights_for(label, sample_weight))
             for edge in ("start", "end")
             for label, scores in [(f"{edge}_positions", outputs[f"{edge}_{kind}"])]
         ]
 
     def get_config(self):
-        own = {"head": self.head, "start_n_top": self.start_n_top, "end_n_top": self.end_n_top}
-        return {**super().get_config(), **own}
+        head_options = {"head": self.head, "start_n_top": self.start_n_top, "end_n_top": self.end_n_top}
+        return {**super().get_config(), **head_options}
 
     def head_settings(self) -> dict[str, Any]:
         return {"start_n_top": self.start_n_top, "end_n_top": self.end_n_top} if self.head == "beam" else {}
@@ -169,4 +169,4 @@ def _within(positions, scores):
 def _no_answer_loss(y, outputs, sample_weight) -> WeightedMean:
     is_impossible = ops.reshape(ops.cast(y["is_impossible"], "float32"), (-1,))
     losses = ops.binary_crossentropy(is_impossible, outputs["cls_logits"], from_logits=True)
-    return weighted_mean(losses, sample_weight=weights_of("is_impossible", sample_weight))
+    return weighted_mean(losses, sample_weight=weights_for("is_impossible", sample_weight))

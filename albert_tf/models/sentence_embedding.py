@@ -8,7 +8,7 @@ from typing import Any, get_args
 import keras
 from keras import ops
 
-from albert_tf import checkpoints
+from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.seeds import next_seed
 from albert_tf.models.base import AlbertBase
@@ -73,6 +73,7 @@ class AlbertForSentenceEmbedding(AlbertBase):
     architecture = "AlbertModel"
     input_fields = {name: field._replace(axes="BTL", optional_axis="T") for name, field in TEXT_INPUTS.items()}
     imitated = {"sentence_embedding": "directions"}
+    max_columns = 1  # of `predict`
 
     def __init__(
         self,
@@ -86,8 +87,8 @@ class AlbertForSentenceEmbedding(AlbertBase):
         **kwargs,
     ):
         super().__init__(config, **kwargs)
-        given = {"pooling": pooling, "objective": objective, "dense_activation": dense_activation}
-        for (name, value), names in zip(given.items(), map(get_args, (Pooling, Objective, Activation))):
+        choices = {"pooling": pooling, "objective": objective, "dense_activation": dense_activation}
+        for (name, value), names in zip(choices.items(), map(get_args, (Pooling, Objective, Activation))):
             if value not in names:
                 raise ValueError(f"`{name}` must be one of {', '.join(names)}. Received: {name}={value!r}.")
         if dense_size is not None and (type(dense_size) is not int or dense_size < 1):
@@ -187,17 +188,17 @@ class AlbertForSentenceEmbedding(AlbertBase):
         return embeddings
 
     def get_config(self):
-        own = {"objective": self.objective, "normalize": self.normalize, "max_length": self.max_length}
+        options = {"objective": self.objective, "normalize": self.normalize, "max_length": self.max_length}
         dense = {"dense_size": self.dense_size, "dense_activation": self.dense_activation}
-        return {**super().get_config(), **own, "pooling": self.pooling, **dense}
+        return {**super().get_config(), **options, "pooling": self.pooling, **dense}
 
     def head_settings(self) -> dict[str, Any]:
         names = ("normalize", "max_length", "pooling", *(("dense_size", "dense_activation") if self.dense else ()))
-        return {checkpoints.SENTENCE_SETTINGS: {name: getattr(self, name) for name in names}}
+        return {SENTENCE_SETTINGS: {name: getattr(self, name) for name in names}}
 
     @classmethod
     def settings_from_file(cls, settings) -> dict[str, Any]:
-        return dict(settings.get(checkpoints.SENTENCE_SETTINGS, {}))
+        return dict(settings.get(SENTENCE_SETTINGS, {}))
 
 
 def _unit(vectors):

@@ -28,7 +28,8 @@ class AlbertForSequenceClassification(NamedClassifier):
     """The encoder with a head on its pooled output.
 
     `fit` takes `(inputs, labels)` and minimises the mean loss of the problem; `compile(loss=..., metrics=...)` replaces
-    it by losses and metrics on `logits`.
+    it by losses and metrics on `logits`. With a `preprocessor`, `fit`, `evaluate`, `predict` and methods for one batch
+    also take texts or `(texts, pairs)`, and names of `labels`, where a text has several a list of them.
 
     - `"classification"`, one label per text: labels int [B], cross entropy.
     - `"multi_label"`, any number of labels per text: labels [B, num_labels] of 0 and 1, mean binary cross entropy. The
@@ -65,6 +66,7 @@ class AlbertForSequenceClassification(NamedClassifier):
 
     architecture = "AlbertForSequenceClassification"
     input_fields = ENCODER_INPUTS
+    max_columns = 2
 
     def __init__(
         self,

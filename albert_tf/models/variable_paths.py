@@ -37,22 +37,22 @@ def arrays_by_path(model: keras.Model, root: str = "") -> dict[str, Any]:
 def _weights(layer: keras.layers.Layer, prefix: str, seen: set[int] | None = None) -> dict[str, tuple[Any, Any]]:
     """Each weight and its layer, by path. A shared weight appears once, under its first path."""
     seen = set() if seen is None else seen
-    found: dict[str, tuple[Any, Any]] = {}
+    by_path: dict[str, tuple[Any, Any]] = {}
     below = layers_within(layer, recursive=False)
     inner = {id(variable) for sublayer in below for variable in sublayer.weights}
     for variable in layer.weights:
         if id(variable) not in inner and id(variable) not in seen:
             seen.add(id(variable))
-            _add(found, {f"{prefix}{variable.name}": (variable, layer)})
+            _add(by_path, {f"{prefix}{variable.name}": (variable, layer)})
     for sublayer in below:
-        _add(found, _weights(sublayer, f"{prefix}{sublayer.name}/", seen))
-    return found
+        _add(by_path, _weights(sublayer, f"{prefix}{sublayer.name}/", seen))
+    return by_path
 
 
-def _add(found: dict, more: dict) -> None:
-    if twice := sorted(found.keys() & more.keys()):
+def _add(by_path: dict, more: dict) -> None:
+    if twice := sorted(by_path.keys() & more.keys()):
         raise ValueError(
             f"Layers within a layer must have different names. Received: two variables at {twice[0]!r}; pass another "
             "`name` to one of the layers."
         )
-    found.update(more)
+    by_path.update(more)

@@ -115,14 +115,14 @@ class Lamb(AdamW):
         super().build(variables)
         excluded = self._decay_exclusions if self._adaptation_exclusions is None else self._adaptation_exclusions
         self._is_adapted = tuple(not is_excluded(path, excluded) for path in self._paths)
-        kept = [path for path, adapted in zip(self._paths, self._is_adapted) if adapted and self.keep_trust_ratios]
-        if len(set(kept)) < len(kept):
-            twice = next(path for path in kept if kept.count(path) > 1)
+        shown = [path for path, adapted in zip(self._paths, self._is_adapted) if adapted and self.keep_trust_ratios]
+        if len(set(shown)) < len(shown):
+            twice = next(path for path in shown if shown.count(path) > 1)
             raise ValueError(
                 f"`keep_trust_ratios` must be False unless variables have different paths. Received: two variables at "
                 f"{twice!r}; create their models under keras.name_scope with different names."
             )
-        self._trust_ratios = {path: self.add_variable((), "ones", "float32", name="trust_ratio") for path in kept}
+        self._trust_ratios = {path: self.add_variable((), "ones", "float32", name="trust_ratio") for path in shown}
 
     def trust_ratios(self) -> dict[str, float]:
         """The trust ratios of the last step by path; empty without `keep_trust_ratios`."""

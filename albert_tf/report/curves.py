@@ -1,37 +1,15 @@
-"""Plots of a run: its losses as PNG, all curves as SVG."""
+"""The curves of a run, as SVG."""
 
 import io
-import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from albert_tf.extras import install_command
-from albert_tf.trainer.run_folder import read_metrics
+from albert_tf.files.installation import install_command
 
 _NOT_PLOTTED = ("step", "seconds_per_step")
 _RATIO = "trust_ratio/"
-
-
-def plot_losses(metrics_file: str | pathlib.Path, output: str | pathlib.Path, floor: float | None = None) -> None:
-    """Plots training and held-out losses of a metrics file.
-
-    Args:
-        metrics_file: `metrics.jsonl` of a run.
-        output: PNG file to write.
-        floor: float. Entropy of single tokens in nats, drawn as a horizontal line.
-    """
-    figure, axes = _figure(8, 4.5)
-    entries = read_metrics(pathlib.Path(metrics_file))
-    for name, label in (("masked_lm_loss", "training"), ("val_masked_lm_loss", "held-out")):
-        _draw(axes, entries, name, label)
-    if floor is not None:
-        axes.axhline(floor, linestyle="--", color="grey", label="entropy of single tokens")
-    axes.set(xlabel="updates", ylabel="masked-LM loss, nats per token")
-    axes.legend()
-    figure.savefig(output, dpi=120)
 
 
 def curves_svg(entries: Sequence[dict[str, float]]) -> str:
@@ -45,44 +23,31 @@ def curves_svg(entries: Sequence[dict[str, float]]) -> str:
     Returns:
         An `<svg>` element for an HTML page. The curve of a log has the id `curve-NAME`.
     """
-    matplotlib = _matplotlib()
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure  # without pyplot's global state
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"Curves need {error.name}, which is not installed; run: {install_command('report')}."
+        ) from None
     entries = [_summarise_ratios(entry) for entry in entries]
     charts = _charts(entries)
-    rows = -(-len(charts) // 2)
+    rows, file = -(-len(charts) // 2), io.StringIO()
     # Keep text as text, and make the output deterministic.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "albert_tf"}):
-        figure, grid = _figure(11, 2.8 * rows, rows=rows, columns=2)
-        for (title, names), axes in zip(charts.items(), grid.flat):
+        figure = Figure(figsize=(11, 2.8 * rows), layout="constrained")
+        grid = figure.subplots(rows, 2).flat
+        for (title, names), axes in zip(charts.items(), grid):
             for name in names:
                 _draw(axes, entries, name, _label(name, title))
             axes.set_title(title.replace("_", " "), fontsize=10)
             if len(names) > 1:
                 axes.legend(fontsize=8)
-        for axes in grid.flat[len(charts) :]:
+        for axes in grid[len(charts) :]:
             axes.set_axis_off()
-        file = io.StringIO()
         figure.savefig(file, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     svg = file.getvalue()
     return re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg[svg.index("<svg") :])  # not needed inside HTML
-
-
-def _matplotlib() -> Any:
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"Curves need {error.name}, which is not installed; run: {install_command('report')}."
-        ) from None
-    return matplotlib
-
-
-def _figure(width: float, height: float, rows: int = 1, columns: int = 1):
-    """A figure without pyplot's global state."""
-    _matplotlib()
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(rows, columns)
 
 
 def _draw(axes, entries: Sequence[dict[str, float]], name: str, label: str) -> None:

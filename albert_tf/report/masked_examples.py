@@ -1,11 +1,10 @@
 """Predictions of a run's model for masked pieces of held-out examples.
 
-Letters: B batch, P predictions, K best pieces, V vocabulary.
+Letters: B batch, P predictions, V vocabulary.
 """
 
-import dataclasses
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -21,29 +20,15 @@ from albert_tf.trainer.run_folder import MODEL_FOLDER, RESULTS_FILE
 TOP = 3
 
 
-@dataclasses.dataclass(frozen=True)
-class MaskedPiece:
-    """One masked piece.
+class MaskedPiece(NamedTuple):
+    """One masked piece; pieces are texts, with a leading space if they begin a word."""
 
-    Attributes:
-        target: the original piece as text, with a leading space if it begins a word.
-        pieces: the K most probable pieces, best first.
-        probabilities: of `pieces`.
-    """
-
-    target: str
-    pieces: tuple[str, ...]
+    target: str  # the original piece
+    pieces: tuple[str, ...]  # the TOP most probable ones, best first
     probabilities: tuple[float, ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class MaskedExample:
-    """A held-out example: unmasked text and masked pieces, in order."""
-
-    parts: tuple[str | MaskedPiece, ...]
-
-
-def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[MaskedExample]:
+def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[list[str | MaskedPiece]]:
     """Predicts the masked pieces of a run's first held-out examples.
 
     Args:
@@ -52,7 +37,8 @@ def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[M
         count: number of examples.
 
     Returns:
-        Up to `count` examples; none if the run has no model yet, or its recipe no held-out examples.
+        Up to `count` examples, each as unmasked texts and masked pieces in order; none if the run has no model yet, or
+        its recipe no held-out examples.
 
     Raises:
         ValueError: the data have been moved.
@@ -60,27 +46,22 @@ def masked_examples(run: pathlib.Path, recipe: Recipe, count: int = 8) -> list[M
     if recipe.data.heldout is None or not (run / RESULTS_FILE).is_file():
         return []
     model = AlbertForPreTraining.from_pretrained(run / MODEL_FOLDER)
-    tokenizer = AlbertTokenizer.from_pretrained(recipe.data.heldout / TOKENIZER_FOLDER)
-    examples: Any = heldout_batches(recipe)
-    batch = next(iter(examples.unbatch().batch(count)))
+    texts = _piece_texts(AlbertTokenizer.from_pretrained(recipe.data.heldout / TOKENIZER_FOLDER))
+    batches: Any = heldout_batches(recipe)
+    batch = next(iter(batches.unbatch().batch(count)))
     inputs, labels = tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
     logits = model(inputs, training=False)["masked_lm_logits"]  # [B, P, V]
     probabilities = ops.convert_to_numpy(ops.softmax(ops.cast(logits, "float32")))
-    texts = _piece_texts(tokenizer)
-    return [
-        _example(
-            texts,
-            inputs["input_ids"][row, : inputs["attention_mask"][row].sum()],
-            {
-                int(position): _masked_piece(texts, target, probabilities[row, index])
-                for index, (position, target) in enumerate(
-                    zip(inputs["masked_lm_positions"][row], labels["masked_lm_ids"][row])
-                )
-                if labels["masked_lm_weights"][row, index] > 0
-            },
-        )
-        for row in range(len(inputs["input_ids"]))
-    ]
+    examples = []
+    for row, ids in enumerate(inputs["input_ids"]):
+        masked = {
+            int(inputs["masked_lm_positions"][row, index]): _masked_piece(
+                texts, labels["masked_lm_ids"][row, index], probabilities[row, index]
+            )
+            for index in np.flatnonzero(labels["masked_lm_weights"][row])
+        }
+        examples.append(_example(texts, ids[: inputs["attention_mask"][row].sum()], masked))
+    return examples
 
 
 def _piece_texts(tokenizer: AlbertTokenizer) -> list[str]:
@@ -97,18 +78,16 @@ def _piece_texts(tokenizer: AlbertTokenizer) -> list[str]:
 
 
 def _masked_piece(texts: list[str], target: int, probabilities: np.ndarray) -> MaskedPiece:
-    best = np.argsort(-probabilities, kind="stable")[:TOP]  # [K]
+    best = np.argsort(-probabilities, kind="stable")[:TOP]
     return MaskedPiece(texts[target], tuple(texts[index] for index in best), tuple(probabilities[best].tolist()))
 
 
-def _example(texts: list[str], ids: np.ndarray, masked: dict[int, MaskedPiece]) -> MaskedExample:
+def _example(texts: list[str], ids: np.ndarray, masked: dict[int, MaskedPiece]) -> list[str | MaskedPiece]:
     parts: list[str | MaskedPiece] = []
     for position, index in enumerate(ids):
-        part: str | MaskedPiece = (
-            masked[position] if position in masked else texts[index].removesuffix("▁")
-        )  # a bare word start
+        part = masked.get(position) or texts[index].removesuffix("▁")  # of a bare word start
         if isinstance(part, str) and parts and isinstance(parts[-1], str):
             parts[-1] += part
         else:
             parts.append(part)
-    return MaskedExample(tuple(parts))
+    return parts

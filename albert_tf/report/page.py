@@ -28,6 +28,7 @@ from albert_tf.trainer.run_folder import (
 
 REPORT_PAGE = "report.html"
 _MAX_ROWS = 100
+_LABEL_TABLES = ("scores.by_label.", "scores.confusion.")  # have a section of their own
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1, h2 { font-weight: 600; } h2 { margin-top: 2.5rem; }
@@ -95,12 +96,11 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
         speed=_median_speed(entries),
         results=_results(run, tuned),
     )
+    results = ((key, value) for key, value in flat(report.results).items() if not key.startswith(_LABEL_TABLES))
     sections = {
         "Curves": curves_svg(entries) if entries else "<p>No interval has been logged yet.</p>",
-        "Throughput": _table(report.throughput.items())
-        if report.speed
-        else "<p>No interval has been measured yet.</p>",
-        "Results": _results_table(report.results) if report.results else "<p>The run is not finished.</p>",
+        "Throughput": _table(report.throughput.items(), "No interval has been measured yet."),
+        "Results": _table(results, "The run is not finished."),
         **_labels(tuned and tuned.scores),
         "Masked pieces of held-out examples": _masked_examples(run, recipe),
         "Configuration": _table(flat(recipe).items()),
@@ -118,10 +118,10 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     >>> flat({"training": {"seed": 1}, "labels": ["a"]})
     {'training.seed': 1, 'labels': ['a']}
     """
-    found: dict[str, Any] = {}
+    flattened: dict[str, Any] = {}
     for key, value in values.items():
-        found.update(flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value})
-    return found
+        flattened.update(flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value})
+    return flattened
 
 
 def _read_recipe(run: pathlib.Path) -> dict[str, Any]:
@@ -137,11 +137,6 @@ def _results(run: pathlib.Path, tuned: FinetuneReport | None) -> dict[str, Any]:
     if (run / RESULTS_FILE).is_file():
         return read_json(run / RESULTS_FILE, cure="remove it and run the same command again")
     return {} if tuned is None else tuned.model_dump(exclude={"folder", "finished_before"})
-
-
-def _results_table(results: Mapping[str, Any]) -> str:
-    tables = ("scores.by_label.", "scores.confusion.")
-    return _table((name, value) for name, value in flat(results).items() if not name.startswith(tables))
 
 
 def _labels(scores: Any) -> dict[str, str]:
@@ -165,13 +160,11 @@ def _masked_examples(run: pathlib.Path, recipe: Mapping[str, Any]) -> str:
         examples = masked_examples(run, parse_recipe(recipe, RECIPE_FILE))
     except (ValueError, OSError) as error:  # files may have been moved
         return f"<p>None: {html.escape(str(error))}</p>"
-    lines = [f'<p class="masked">{"".join(map(_part, example.parts))}</p>' for example in examples]
+    lines = [f'<p class="masked">{"".join(map(_part, example))}</p>' for example in examples]
+    if not lines:
+        return "<p>The run is not finished, or its recipe has no held-out examples.</p>"
     legend = "<p><small>Correct predictions are green; wrong ones are struck out before the original piece.</small></p>"
-    return (
-        legend + "\n".join(lines)
-        if lines
-        else "<p>The run is not finished, or its recipe has no held-out examples.</p>"
-    )
+    return legend + "\n".join(lines)
 
 
 def _part(part) -> str:
@@ -191,18 +184,20 @@ def _metrics_table(entries: list[dict[str, float]]) -> str:
     chosen = [entries[(number + 1) * len(entries) // count - 1] for number in range(count)]  # includes the last one
     names = [n for n in dict.fromkeys(n for entry in entries for n in entry) if not n.startswith("trust_ratio/")]
     head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in names)
-    rows = "\n".join(f"<tr>{''.join(_number(entry.get(name)) for name in names)}</tr>" for entry in chosen)
+    cells = ([_shown(entry[name]) if name in entry else "" for name in names] for entry in chosen)
+    rows = "\n".join(f"<tr>{''.join(map(_number, row))}</tr>" for row in cells)
     table = f'<div class="wide"><table id="metrics"><tr>{head}</tr>\n{rows}</table></div>'
     return f"<details><summary>{count} of {len(entries)} intervals</summary>{table}</details>"
 
 
-def _number(value: float | None) -> str:
-    return f'<td class="number">{"" if value is None else _shown(value)}</td>'
+def _number(cell: str) -> str:
+    return f'<td class="number">{cell}</td>'
 
 
-def _table(rows: Iterable[tuple[str, Any]]) -> str:
+def _table(rows: Iterable[tuple[str, Any]], without: str = "") -> str:
+    """Names and values; `without` is what the page says if there are none."""
     cells = (f"<tr><th>{html.escape(str(name))}</th><td>{html.escape(_shown(value))}</td></tr>" for name, value in rows)
-    return f"<table>{''.join(cells)}</table>"
+    return f"<table>{table}</table>" if (table := "".join(cells)) else f"<p>{without}</p>"
 
 
 def _shown(value: Any) -> str:

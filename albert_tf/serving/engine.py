@@ -15,10 +15,10 @@ import numpy as np
 
 from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.few_shapes import power_of_two
+from albert_tf.inference.cpu import has_amx
 from albert_tf.inference.loading import SAVED_MODEL_FILE, load_onnx
 from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
 from albert_tf.inference.signatures import Signature, TextSignatures
-from albert_tf.processor import has_amx
 
 # Rows and tokens of an ONNX model that are computed at once, at most; the server merges requests itself.
 _LARGEST_BATCH = 8192

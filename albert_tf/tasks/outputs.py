@@ -67,13 +67,13 @@ def collect(
         count: N, at least 1.
         empty: makes the array from its shape and data type.
     """
-    found: Any = None
+    array: Any = None
     for part in computed:
         values = part.outputs[output]
-        if found is None:
-            found = empty((count, *values.shape[1:]), values.dtype)
-        found[part.rows] = values
-    return found
+        if array is None:
+            array = empty((count, *values.shape[1:]), values.dtype)
+        array[part.rows] = values
+    return array
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -90,9 +90,9 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 def as_bytes(texts: Sequence[str]) -> np.ndarray:
     """Strings as an object array of UTF-8 bytes, of whatever length they are."""
-    found = np.empty(len(texts), object)
-    found[:] = [text.encode("utf-8", "surrogateescape") for text in texts]
-    return found
+    array = np.empty(len(texts), object)
+    array[:] = [text.encode("utf-8", "surrogateescape") for text in texts]
+    return array
 
 
 def padded_bytes(rows: Sequence[Sequence[str]]) -> np.ndarray:

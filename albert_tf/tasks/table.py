@@ -1,4 +1,4 @@
-"""The tasks, one row each: conversion, fine-tuning, prediction, export and `albert_tf.verify` derive from this table.
+"""The tasks, one row each: conversion, checks, fine-tuning, prediction and export derive from this table.
 
 To add a task, write its model in `models/` and its folder beside this file, and add a row here; see CONTRIBUTING.md.
 """

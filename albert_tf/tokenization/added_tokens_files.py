@@ -42,20 +42,20 @@ def read_added_tokens(file: Path, first_id: int) -> list[AddedToken]:
     for path, record in _records(file):
         try:
             by_id = {int(index): entry for index, entry in _entries(record)}
-            found = {index: entry for index, entry in by_id.items() if index >= first_id}
-            tokens = [_token(found[index]) for index in sorted(found)]
+            added = {index: entry for index, entry in by_id.items() if index >= first_id}
+            tokens = [_token(added[index]) for index in sorted(added)]
             pieces = [
-                by_id[index]["content"] for index in sorted(by_id.keys() - found) if by_id[index].get("normalized")
+                by_id[index]["content"] for index in sorted(by_id.keys() - added) if by_id[index].get("normalized")
             ]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"{path} has added tokens that cannot be read ({type(error).__name__}: {error}); save the tokenizer "
                 "again."
             ) from None
-        if sorted(found) != list(range(first_id, first_id + len(found))):
+        if sorted(added) != list(range(first_id, first_id + len(added))):
             raise ValueError(
                 f"Ids of added tokens must follow those of the pieces, {first_id} and so on. Received: "
-                f"{sorted(found)[:3]} in {path}; use the vocabulary that they were added to."
+                f"{sorted(added)[:3]} in {path}; use the vocabulary that they were added to."
             )
         if pieces:
             warnings.warn(

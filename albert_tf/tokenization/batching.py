@@ -160,8 +160,8 @@ def choose_windows(first: np.ndarray, second: np.ndarray | None, layout: BatchLa
             "raise max_length or pass truncation=True."
         )
     none = np.zeros_like(first)
-    kept = (np.minimum(first, capacity), none) if second is None else pair_lengths(first, second, capacity)
-    return Windows(np.arange(len(first)), *kept, none)
+    lengths_used = (np.minimum(first, capacity), none) if second is None else pair_lengths(first, second, capacity)
+    return Windows(np.arange(len(first)), *lengths_used, none)
 
 
 def _split(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) -> Windows:
@@ -178,10 +178,10 @@ def _split(first: np.ndarray, second: np.ndarray | None, layout: BatchLayout) ->
     counts = 1 + -(-np.maximum(lengths - capacity, 0) // step)  # [B]
     samples = np.repeat(np.arange(len(first)), counts)  # [R]
     starts = (np.arange(len(samples)) - np.repeat(np.cumsum(counts) - counts, counts)) * step[samples]
-    kept = np.minimum(capacity[samples], lengths[samples] - starts)
+    lengths_used = np.minimum(capacity[samples], lengths[samples] - starts)
     if second is None:
-        return Windows(samples, kept, np.zeros_like(kept), starts)
-    return Windows(samples, first[samples], kept, starts)
+        return Windows(samples, lengths_used, np.zeros_like(lengths_used), starts)
+    return Windows(samples, first[samples], lengths_used, starts)
 
 
 def _padded_length(totals: np.ndarray, layout: BatchLayout) -> int:

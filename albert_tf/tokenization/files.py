@@ -17,6 +17,8 @@ VOCABULARY_FILE = "vocab.txt"
 TOKENIZERS_FILE = "tokenizer.json"
 CONFIG_FILE = "tokenizer_config.json"
 _GOOGLE_MODEL_FILE = "30k-clean.model"
+# In order of precedence: SentencePiece models, KerasHub's, WordPiece vocabularies, tokenizer.json.
+_OF_CHECKPOINTS = (MODEL_FILE, "*.model", "*.spm", "*vocab*.txt", TOKENIZERS_FILE)
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,11 @@ def english_model_file() -> Path:
     return ASSETS / _GOOGLE_MODEL_FILE
 
 
-def vocabulary_places(checkpoint: Path) -> tuple[Path, ...]:
-    """Folders that may contain a checkpoint's vocabulary: its own, and those of TF Hub and KerasHub."""
+def vocabulary_of(checkpoint: Path) -> Path | None:
+    """The vocabulary file of a checkpoint, None if there is none."""
     folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
-    return folder, folder / "assets", folder / "assets" / "tokenizer"
+    places = (folder, folder / "assets", folder / "assets" / "tokenizer")  # ours, TF Hub's, KerasHub's
+    return next((file for place in places for name in _OF_CHECKPOINTS for file in sorted(place.glob(name))), None)
 
 
 def find_vocabulary(path: str | Path, revision: str | None = None) -> Path:
@@ -66,22 +69,22 @@ def find_vocabulary(path: str | Path, revision: str | None = None) -> Path:
     if not candidates and (path / TOKENIZERS_FILE).is_file():
         return path / TOKENIZERS_FILE
     if len(candidates) != 1:
-        found = ", ".join(candidate.name for candidate in candidates) or "no *.model, *vocab*.txt or tokenizer.json"
+        names = ", ".join(candidate.name for candidate in candidates) or "no *.model, *vocab*.txt or tokenizer.json"
         raise ValueError(
-            f"The folder {path} has {found}; pass a folder with {MODEL_FILE}, {VOCABULARY_FILE}, {TOKENIZERS_FILE} or "
+            f"The folder {path} has {names}; pass a folder with {MODEL_FILE}, {VOCABULARY_FILE}, {TOKENIZERS_FILE} or "
             "exactly one *.model file, or the file itself."
         )
     return candidates[0]
 
 
-def read_options(folder: Path, recorded: Mapping[str, Any], **given: bool | None) -> TokenizerOptions:
+def read_options(folder: Path, recorded: Mapping[str, Any], **arguments: bool | None) -> TokenizerOptions:
     """Returns the given options, else those in `tokenizer_config.json`, else `recorded` ones, else the defaults.
 
     Raises:
         ValueError: `tokenizer_config.json` is not a JSON object, or an option is not a bool.
     """
     options = asdict(TokenizerOptions())
-    for source in (recorded, read_config(folder / CONFIG_FILE), given):
+    for source in (recorded, read_config(folder / CONFIG_FILE), arguments):
         options |= {name: source[name] for name in options if source.get(name) is not None}
     for name, value in options.items():
         if not isinstance(value, bool):

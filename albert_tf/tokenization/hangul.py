@@ -57,8 +57,8 @@ def warn_of_lost_hangul(pieces: Iterable[str], clean: Callable[[str], str], sour
 
     Dropping accents decomposes characters; most SentencePiece models compose syllables again.
     """
-    found = _SYLLABLE.search("".join(pieces))
-    if found and found[0] not in clean(found[0]):
+    syllable = _SYLLABLE.search("".join(pieces))
+    if syllable and syllable[0] not in clean(syllable[0]):
         warnings.warn(
             "`keep_accents` should be True for a vocabulary of Hangul syllables whose normaliser does not compose "
             f"them. Received: keep_accents=False for {source}; nearly all Korean text becomes unknown.",

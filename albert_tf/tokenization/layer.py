@@ -134,11 +134,11 @@ class TokenizerLayer(keras.layers.Layer):
         if len(lengths) == 1:
             return [_Cut(samples, tf.zeros_like(first), tf.minimum(first, capacity))]
         second = lengths[1]
-        kept = (
+        cut = (
             tf.minimum(first, tf.maximum(capacity - second, (capacity + 1) // 2)),
             tf.minimum(second, tf.maximum(capacity - first, capacity // 2)),
         )
-        return [_Cut(samples, tf.zeros_like(first), length) for length in kept]
+        return [_Cut(samples, tf.zeros_like(first), length) for length in cut]
 
     def _spread(self, lengths: list[tf.Tensor], capacity: int) -> list["_Cut"]:
         *fixed, spread = lengths
@@ -149,9 +149,9 @@ class TokenizerLayer(keras.layers.Layer):
         counts = 1 + (tf.maximum(spread - capacities, 0) + steps - 1) // steps  # [B]
         samples = tf.repeat(tf.range(tf.size(spread)), counts)  # [R]
         starts = tf.ragged.range(counts).values * tf.gather(steps, samples)
-        kept = tf.minimum(tf.gather(capacities, samples), tf.gather(spread, samples) - starts)
+        lengths = tf.minimum(tf.gather(capacities, samples), tf.gather(spread, samples) - starts)
         whole = [_Cut(samples, tf.zeros_like(samples), tf.gather(length, samples)) for length in fixed]
-        return [*whole, _Cut(samples, starts, kept)]
+        return [*whole, _Cut(samples, starts, lengths)]
 
     def _pad(self, rows: tf.RaggedTensor, value: int) -> tf.Tensor:
         if self._layout.padding == "max_length":
@@ -185,9 +185,9 @@ def _as_tensors(texts: tf.Tensor | tuple[tf.Tensor, tf.Tensor]) -> list[tf.Tenso
     tensors = list(texts) if isinstance(texts, list | tuple) else [texts]
     is_valid = 1 <= len(tensors) <= 2 and all(each.shape.rank == 1 and each.dtype == tf.string for each in tensors)
     if not is_valid or not tensors[0].shape.is_compatible_with(tensors[-1].shape):
-        found = ", ".join(f"{each.dtype.name} {each.shape}" for each in tensors)
+        received = ", ".join(f"{each.dtype.name} {each.shape}" for each in tensors)
         raise ValueError(
-            f"`texts` must be one or two string tensors of shape [B], as long as each other. Received: {found}."
+            f"`texts` must be one or two string tensors of shape [B], as long as each other. Received: {received}."
         )
     if len(tensors) == 2:  # lengths may be unknown until now
         message = "`texts` must have as many second texts as first texts."

@@ -22,7 +22,7 @@ from albert_tf.tokenization.wordpiece.vocabulary import (
 )
 
 
-def load_piece_model(file: Path, **given: Any) -> PieceModel:
+def load_piece_model(file: Path, **arguments: Any) -> PieceModel:
     """Loads a SentencePiece model, a vocabulary file or a `tokenizer.json`, the segmenter and tokens added to it.
 
     Args:
@@ -32,45 +32,45 @@ def load_piece_model(file: Path, **given: Any) -> PieceModel:
     Raises:
         ValueError: an option does not apply to the file, or the file is invalid.
     """
-    model = _load(file, {name: value for name, value in given.items() if value is not None})
+    model = _load(file, {name: value for name, value in arguments.items() if value is not None})
     tokens = read_added_tokens(file, len(model.pieces))
     return AddedTokensModel(model, tokens) if tokens else model
 
 
-def _load(file: Path, given: dict[str, Any]) -> PieceModel:
+def _load(file: Path, arguments: dict[str, Any]) -> PieceModel:
     if file.suffix == ".txt":
-        return _wordpiece(file, read_vocabulary(file), {}, given)
+        return _wordpiece(file, read_vocabulary(file), {}, arguments)
     if file.suffix != ".json":
-        return _sentencepiece(file, read_bytes(file), {}, given)
+        return _sentencepiece(file, read_bytes(file), {}, arguments)
     content = read_json(file, cure="save the tokenizer again")
     model = content.get("model")
     kind = model.get("type") if isinstance(model, dict) else None
     if kind in ("Unigram", "BPE"):
-        return _sentencepiece(file, *read_tokenizers_file(content, file), given)
+        return _sentencepiece(file, *read_tokenizers_file(content, file), arguments)
     if kind == "WordPiece":
-        return _wordpiece(file, *read_wordpiece(content, file), given)
+        return _wordpiece(file, *read_wordpiece(content, file), arguments)
     raise ValueError(
         f"{file} has a model of type {kind!r}; only Unigram, BPE and WordPiece are supported. Use the published "
         "spiece.model or vocab.txt."
     )
 
 
-def _sentencepiece(file: Path, model_proto: bytes, recorded: dict[str, Any], given: dict[str, Any]) -> PieceModel:
-    _check_names(TokenizerOptions, given, f"a SentencePiece model, {file}")
-    model = SentencePieceModel(model_proto, read_options(file.parent, recorded, **given), source=str(file))
+def _sentencepiece(file: Path, model_proto: bytes, recorded: dict[str, Any], arguments: dict[str, Any]) -> PieceModel:
+    _check_names(TokenizerOptions, arguments, f"a SentencePiece model, {file}")
+    model = SentencePieceModel(model_proto, read_options(file.parent, recorded, **arguments), source=str(file))
     config = read_config(file.parent / CONFIG_FILE)
     if config.get("segmenter") is None:
         return model
     return SegmentedModel(model, load_segmenter(config["segmenter"], config.get("segmenter_version")))
 
 
-def _wordpiece(file: Path, pieces: tuple[str, ...], recorded: dict[str, Any], given: dict[str, Any]) -> PieceModel:
-    _check_names(WordPieceOptions, given, f"a vocabulary file, {file}")
-    options = read_wordpiece_options(file.parent, pieces, recorded, **given)
+def _wordpiece(file: Path, pieces: tuple[str, ...], recorded: dict[str, Any], arguments: dict[str, Any]) -> PieceModel:
+    _check_names(WordPieceOptions, arguments, f"a vocabulary file, {file}")
+    options = read_wordpiece_options(file.parent, pieces, recorded, **arguments)
     return WordPieceModel(pieces, options, source=str(file))
 
 
-def _check_names(kind: type, given: dict[str, Any], file: str) -> None:
-    unknown = sorted(given.keys() - {field.name for field in fields(kind)})
+def _check_names(kind: type, arguments: dict[str, Any], file: str) -> None:
+    unknown = sorted(arguments.keys() - {field.name for field in fields(kind)})
     if unknown:
         raise ValueError(f"The options must apply to the kind of vocabulary. Received: `{unknown[0]}` for {file}.")

@@ -17,10 +17,10 @@ def positions_in_rows(lengths: tf.RaggedTensor) -> tf.Tensor:
     return before[:-1] - tf.gather(tf.gather(before, lengths.row_starts()), lengths.value_rowids())
 
 
-def select(rows: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
+def select(rows: tf.RaggedTensor, mask: tf.Tensor) -> tf.RaggedTensor:
     """Keeps the values of [B, (T), ...] for which the flat bool mask `kept` is true."""
-    splits = tf.gather(sums(tf.cast(kept, tf.int32)), rows.row_splits)
-    return tf.RaggedTensor.from_row_splits(tf.boolean_mask(rows.values, kept), splits, validate=False)
+    splits = tf.gather(sums(tf.cast(mask, tf.int32)), rows.row_splits)
+    return tf.RaggedTensor.from_row_splits(tf.boolean_mask(rows.values, mask), splits, validate=False)
 
 
 def take(rows: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:

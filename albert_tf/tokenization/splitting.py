@@ -120,8 +120,8 @@ class SplitAtTokens:
         if self._tokens.inside_words is None or not len(encoded.ids):
             return encoded
         first = self._tokens.inside_words[encoded.ids[:1]]
-        kept = slice(int(first[0] < 0), None)
-        return EncodedWithOffsets(np.concatenate([first, encoded.ids[1:]])[kept], encoded.offsets[kept])
+        used = slice(int(first[0] < 0), None)
+        return EncodedWithOffsets(np.concatenate([first, encoded.ids[1:]])[used], encoded.offsets[used])
 
 
 def pattern_of(tokens: Iterable[str]) -> str:

@@ -57,11 +57,11 @@ class SplitInGraph(tf.Module):
         """Converts tf.string [B] to int32 ids [B, (T)] and offsets int32 [B, (T), 2] in bytes."""
         parts = self._split(texts)
         encoded = self._pieces.tokenize_with_offsets(_between(parts))
-        between, kept = self._continue_words(parts, encoded.ids)
+        between, is_piece = self._continue_words(parts, encoded.ids)
         tokens = _tokens(parts)
         lengths = tf.strings.length(parts.texts.values)
         before = positions_in_rows(parts.texts.with_values(lengths))
-        spans = between.with_values(tf.boolean_mask(encoded.offsets.values, kept))
+        spans = between.with_values(tf.boolean_mask(encoded.offsets.values, is_piece))
         of_tokens = tf.gather(tf.stack([tf.zeros_like(lengths), lengths], axis=1), tokens.value_rowids())
         shifted = (
             rows.with_values(rows.values + tf.gather(before, rows.value_rowids())[:, tf.newaxis])
@@ -74,8 +74,8 @@ class SplitInGraph(tf.Module):
         searched = texts if self._clean is None else cleaned.texts
         marked = tf.strings.regex_replace(searched, self._pattern, _BORDER + rb"\1" + _BORDER)
         parts = tf.strings.split(marked, _BORDER).with_row_splits_dtype(tf.int32)
-        found = _Parts(parts, self._ids.lookup(parts.values))
-        return found if self._clean is None else _in_original(found, texts, cleaned.origins)
+        parts_with_ids = _Parts(parts, self._ids.lookup(parts.values))
+        return parts_with_ids if self._clean is None else _in_original(parts_with_ids, texts, cleaned.origins)
 
     def _continue_words(self, parts: _Parts, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Replaces pieces that follow a token without white space; returns ids, and a mask of those kept."""
@@ -86,8 +86,8 @@ class SplitInGraph(tf.Module):
         is_first = tf.range(tf.size(ids.values)) == tf.gather(ids.row_starts(), ids.value_rowids())
         continues = is_first & tf.gather(follows, ids.value_rowids())
         changed = tf.where(continues, tf.gather(self._inside_words, ids.values), ids.values)
-        kept = changed >= 0
-        return select(ids.with_values(changed), kept), kept
+        is_piece = changed >= 0
+        return select(ids.with_values(changed), is_piece), is_piece
 
 
 def _in_original(parts: _Parts, texts: tf.Tensor, origins: tf.RaggedTensor) -> _Parts:
@@ -107,10 +107,10 @@ def _in_original(parts: _Parts, texts: tf.Tensor, origins: tf.RaggedTensor) -> _
     is_token = ids >= 0
     is_first = tf.equal(tf.range(tf.size(rows)), tf.gather(parts.texts.row_starts(), rows))
     begins = is_first | is_token | follows_in_row(parts.texts, is_token)
-    kept = select(parts.texts.with_values(tf.where(is_first, 0, cut)), begins)
-    bounds = tf.concat([kept, tf.strings.length(texts)[:, tf.newaxis]], axis=1)  # [B, (P + 1)]
-    written = tf.strings.substr(tf.gather(texts, kept.value_rowids()), kept.values, (bounds[:, 1:] - kept).values)
-    return _Parts(kept.with_values(written), tf.boolean_mask(ids, begins))
+    edges = select(parts.texts.with_values(tf.where(is_first, 0, cut)), begins)
+    bounds = tf.concat([edges, tf.strings.length(texts)[:, tf.newaxis]], axis=1)  # [B, (P + 1)]
+    written = tf.strings.substr(tf.gather(texts, edges.value_rowids()), edges.values, (bounds[:, 1:] - edges).values)
+    return _Parts(edges.with_values(written), tf.boolean_mask(ids, begins))
 
 
 def _tokens(parts: _Parts) -> tf.RaggedTensor:

@@ -171,8 +171,8 @@ class AlbertTokenizer:
         >>> tokenizer.tokenize("[E1]Covid[/E1] is here")
         ['[E1]', 'covid', '[/E1]', '▁is', '▁here']
         """
-        given: Any = [tokens] if isinstance(tokens, str) or not isinstance(tokens, Iterable) else tokens
-        added = [AddedToken(token, normalized) for token in given]
+        contents: Any = [tokens] if isinstance(tokens, str) or not isinstance(tokens, Iterable) else tokens
+        added = [AddedToken(token, normalized) for token in contents]
         model = self._model if isinstance(self._model, AddedTokensModel) else AddedTokensModel(self._model, ())
         model = model.with_tokens(added)
         if count := len(model.pieces) - len(self):

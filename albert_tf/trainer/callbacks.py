@@ -124,16 +124,16 @@ class MetricsLog(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
-        kept = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
-        if len(kept) < self.expected_lines:
+        entries = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
+        if len(entries) < self.expected_lines:
             warnings.warn(
-                f"{self.file} has only {len(kept)} of the {self.expected_lines} lines written before step {step}; "
+                f"{self.file} has only {len(entries)} of the {self.expected_lines} lines written before step {step}; "
                 "restore it from a copy to recover the others.",
                 stacklevel=2,
             )
         self.expected_lines = 0
         if self.file.exists():
-            atomic_write(self.file, "".join(map(_line, kept)).encode())
+            atomic_write(self.file, "".join(map(_line, entries)).encode())
 
     def on_epoch_end(self, epoch, logs=None):
         step = int(self.model.optimizer.iterations.numpy())

@@ -85,8 +85,8 @@ def delete(checkpoint: pathlib.Path) -> None:
 
 def saved_checkpoints(folder: pathlib.Path) -> list[SavedCheckpoint]:
     """All checkpoints in a folder, in order of their steps."""
-    found = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
-    return sorted((SavedCheckpoint(path, _read_metadata(path)) for path in found), key=lambda saved: saved.step)
+    folders = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
+    return sorted((SavedCheckpoint(path, _read_metadata(path)) for path in folders), key=lambda saved: saved.step)
 
 
 def latest_valid_checkpoint(folder: pathlib.Path) -> SavedCheckpoint | None:
@@ -202,9 +202,9 @@ class CheckpointWriter:
         checkpoints = saved_checkpoints(self.folder)
         valid = [saved for saved in checkpoints if saved.step <= step]  # newer ones are damaged
         best = {self._order(saved.held_out): saved for saved in reversed(valid) if saved.held_out is not None}
-        kept = [saved.folder for saved in (*valid[-self.keep :], *([best[min(best)]] if best else []))]
+        needed = [saved.folder for saved in (*valid[-self.keep :], *([best[min(best)]] if best else []))]
         for saved in checkpoints:
-            if saved.folder not in kept:
+            if saved.folder not in needed:
                 delete(saved.folder)
         for partial in self.folder.glob(".step-*"):
             shutil.rmtree(partial)

@@ -55,10 +55,10 @@ class Devices:
 
     def describe(self) -> str:
         """The devices that the run trains on, for display."""
-        found, used = _accelerators(), self.strategy.num_replicas_in_sync
-        idle = 0 if self.addresses else len(found) - used
+        accelerators, used = _accelerators(), self.strategy.num_replicas_in_sync
+        idle = 0 if self.addresses else len(accelerators) - used
         hint = f'; strategy = "mirrored" would also use the other {idle}' if idle > 0 else ""
-        return f"training on {used} {found[0] if found else 'CPU'}{hint}"
+        return f"training on {used} {accelerators[0] if accelerators else 'CPU'}{hint}"
 
     def distribute(self, make_dataset: Callable[[InputShard], tf.data.Dataset]) -> Any:
         """A dataset for `model.fit` of which each host reads its own rows.
@@ -113,21 +113,21 @@ class Devices:
         """
         if not self.has_workers:
             return
-        own = [hashlib.sha256(json.dumps(facts[name], sort_keys=True).encode()).digest() for name in sorted(facts)]
+        hashes = [hashlib.sha256(json.dumps(facts[name], sort_keys=True).encode()).digest() for name in sorted(facts)]
         digests = np.zeros([len(self.addresses), len(facts), 32], np.float32)  # bytes are exact in float32
-        digests[self.index] = np.frombuffer(b"".join(own), np.uint8).reshape(len(facts), 32)
+        digests[self.index] = np.frombuffer(b"".join(hashes), np.uint8).reshape(len(facts), 32)
         replicas = self.strategy.num_replicas_in_sync // len(self.addresses)
         digests = self._sum(tf.constant(digests)).numpy() / replicas
-        found = [
+        differing = [
             f"worker {index} ({self.addresses[index]}) in {name}"
             for index in range(1, len(self.addresses))
             for number, name in enumerate(sorted(facts))
             if not np.array_equal(digests[index, number], digests[0, number])
         ]
-        if found:
+        if differing:
             raise ValueError(
-                f"The workers are not set up for the same run. Different from the chief: {', '.join(found)}; start all "
-                "with the same recipe, vocabulary, examples and output folder."
+                f"The workers are not set up for the same run. Different from the chief: {', '.join(differing)}; start "
+                "all with the same recipe, vocabulary, examples and output folder."
             )
 
     @contextlib.contextmanager

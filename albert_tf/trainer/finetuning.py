@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf import checkpoints
+from albert_tf.checkpoints.checkpoint import digest
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
@@ -30,7 +30,7 @@ from albert_tf.inference.folder import ModelFolder, facts_of
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
-from albert_tf.optimizers import assign_rules
+from albert_tf.optimizers.rules import assign_rules
 from albert_tf.tasks.learned import Evaluation, LearnedTask, learned_task
 from albert_tf.tasks.settings import write_settings
 from albert_tf.tokenization import AlbertTokenizer
@@ -131,12 +131,12 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
                 frozen = model.count_params() - sum(math.prod(v.shape) for v in model.trainable_variables)
                 print(f"frozen: {frozen:,} of {model.count_params():,} weights", file=sys.stderr)
         with count_texts() as of_dev:
-            current = ModelFolder(model, tokenizer, task.settings, traces_first=True)
+            current = ModelFolder(tokenizer, task.settings, model=model, traces_first=True)
             evaluate = task.evaluator(current.compute, dev)
         with count_texts() as of_train:
             examples = task.training_examples(train)
         counts = {"train": of_train, "dev": of_dev}
-        run = _Run(options, task, devices, model, teacher, recipe, examples, evaluate, counts)
+        run = _FinetuneRun(options, task, devices, model, teacher, recipe, examples, evaluate, counts)
         baseline = task.baseline_score(train, dev) if options.tfidf_baseline else None  # first: it may fail
         return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)
 
@@ -161,16 +161,16 @@ def finetune_grid(
     for values in itertools.product(*grid.values()):
         plain = [re.sub(r"[^\w.+-]+", "_", str(value)) for value in values]
         name = "_".join(f"{option}-{value}" for option, value in zip(grid, plain))
-        given = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
+        values_of_run = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
         if "teacher" in grid and options.pretrained == options.teacher:  # each run starts from its own teacher
-            del given["pretrained"]
-        runs.append(checked(FinetuneOptions, given, "the grid"))
+            del values_of_run["pretrained"]
+        runs.append(checked(FinetuneOptions, values_of_run, "the grid"))
     with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:  # texts are tokenized once for all runs
         return [_finetune(run, show_progress, pathlib.Path(ids)) for run in runs]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Run:
+class _FinetuneRun:
     """The parts of a run."""
 
     options: FinetuneOptions
@@ -274,25 +274,25 @@ class _Run:
                 f"{options.output / METRICS_FILE} lacks evaluations of the run; restore it from a copy, or give "
                 "another output folder."
             )
-        kept = len(history) - 1
+        best_index = len(history) - 1
         if options.keep == "best" and not all(map(math.isnan, history)):
-            kept = index_of_best(history)
-            best = state.writer.checkpoint((kept + 1) * self.training.log_every)
+            best_index = index_of_best(history)
+            best = state.writer.checkpoint((best_index + 1) * self.training.log_every)
             problem = "it was not found" if best is None else best.corruption()
             if problem is not None:
                 raise ValueError(
-                    f"The best weights, of evaluation {kept + 1}, cannot be restored: {problem}. Restore the "
+                    f"The best weights, of evaluation {best_index + 1}, cannot be restored: {problem}. Restore the "
                     "checkpoint from a copy, or give another output folder."
                 )
             state.restore(best)
-        evaluation = self.evaluations.get(kept) or self.evaluate()
+        evaluation = self.evaluations.get(best_index) or self.evaluate()
         results: dict[str, Any] = {name: getattr(evaluation, name, None) for name in _RESULTS}
         report = FinetuneReport(
             folder=pathlib.Path(name_of(options.output)),
             scores=evaluation.scores,
             main_score=self.task.main_score,
             score_by_evaluation=tuple(history),
-            kept_evaluation=kept + 1,
+            kept_evaluation=best_index + 1,
             constant_score=evaluation.constant_score,
             baseline_score=baseline,
             **results,
@@ -332,8 +332,8 @@ class _Run:
         for name, counts in self.counts.items():
             yield from (f"{name}: {sentence}" for sentence in counts.sentences())
         yield from evaluation.notes
-        known, own = (np.fromiter(map(hash, self.task.keys(data)), np.int64) for data in (train, dev))
-        if shared := int(np.isin(own, known).sum()):
+        train_keys, dev_keys = (np.fromiter(map(hash, self.task.keys(data)), np.int64) for data in (train, dev))
+        if shared := int(np.isin(dev_keys, train_keys).sum()):
             yield (
                 f"{shared:,} of the {len(dev):,} examples to evaluate on are also in the training examples; scores are "
                 "too high."
@@ -393,4 +393,4 @@ def _recipe(
 
 def _identity(model: AlbertBase) -> dict[str, Any]:
     arrays = {path: variable.numpy() for path, variable in model.variables_by_path().items()}
-    return {"config": model.config.to_dict(), "weights_sha256": checkpoints.digest(arrays)}
+    return {"config": model.config.to_dict(), "weights_sha256": digest(arrays)}

@@ -66,10 +66,10 @@ class OptimizerRecipe(Section):
     @pydantic.model_validator(mode="after")
     def _check_rate(self):
         if (self.learning_rate is None) == (self.learning_rate_scaling is None):
-            given = "neither" if self.learning_rate is None else "both"
+            received = "neither" if self.learning_rate is None else "both"
             raise ValueError(
                 "Either `optimizer.learning_rate` or `optimizer.learning_rate_scaling` must be given. "
-                f"Received: {given}."
+                f"Received: {received}."
             )
         if self.log_trust_ratios and self.name != "lamb":
             raise ValueError(

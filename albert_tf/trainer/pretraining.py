@@ -13,9 +13,11 @@ import rich.console
 import tensorflow as tf
 
 from albert_tf import checkpoints
+from albert_tf.checkpoints.checkpoint import assign, with_positions
+from albert_tf.checkpoints.vocabulary import with_vocabulary
 from albert_tf.costs import activation_values
-from albert_tf.data import name_damage
 from albert_tf.data.manifest import Manifest, read_tokenizer_files
+from albert_tf.data.sources import name_damage
 from albert_tf.files.atomic import atomic_write, exclusive_lock, write_json
 from albert_tf.files.json import finite
 from albert_tf.files.urls import location
@@ -102,7 +104,7 @@ def pretrain(
     devices = connect(recipe.training.strategy)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(run_folder(output, devices.is_chief))
-        run = _Run(recipe, folder, show_progress, skip_corrupt, allow_changed)
+        run = _PretrainRun(recipe, folder, show_progress, skip_corrupt, allow_changed)
         if devices.is_chief:
             stack.enter_context(exclusive_lock(run.output))  # before anything in the folder is read
             check_folder(run.output, run.values, allow_changed)
@@ -117,7 +119,7 @@ def pretrain(
     return PretrainReport(model, metrics, results, state.step, finished, state.stopped_by, devices.is_chief, seconds)
 
 
-def _starting_point(run: "_Run") -> SavedCheckpoint | None:
+def _starting_point(run: "_PretrainRun") -> SavedCheckpoint | None:
     saved = latest_valid_checkpoint(run.output / CHECKPOINTS_FOLDER)
     if saved is not None and saved.step > run.recipe.training.num_train_steps:
         raise ValueError(
@@ -128,7 +130,7 @@ def _starting_point(run: "_Run") -> SavedCheckpoint | None:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Run:
+class _PretrainRun:
     """The arguments of a run, and values derived from them."""
 
     recipe: Recipe
@@ -167,7 +169,7 @@ class _Run:
         return devices.distribute(lambda shard: train_batches(self.recipe, self.skip_corrupt, first_step, shard))
 
 
-def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> TrainingState:
+def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -> TrainingState:
     """Trains to the end, or until interrupted."""
     recipe, training = run.recipe, run.recipe.training
     devices.check_agreement(run.shared_facts(saved))
@@ -182,9 +184,9 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
         with seeded(training.seed):
             model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective, dtype=training.dtype_policy)
         if recipe.weights is not None and saved is None:
-            weights = checkpoints.with_vocabulary(checkpoints.read(recipe.weights), recipe.config)
-            weights = checkpoints.with_positions(weights, recipe.config)
-            checkpoints.assign(weights, model.variables_by_path(), recipe.new_head)
+            weights = with_vocabulary(checkpoints.read(recipe.weights), recipe.config)
+            weights = with_positions(weights, recipe.config)
+            assign(weights, model.variables_by_path(), recipe.new_head)
         model.compile(
             optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size),
             gradient_accumulation_steps=training.gradient_accumulation_steps,
@@ -207,7 +209,7 @@ def _train(run: _Run, devices: Devices, saved: SavedCheckpoint | None) -> Traini
     return state
 
 
-def _describe(run: _Run, devices: Devices) -> None:
+def _describe(run: _PretrainRun, devices: Devices) -> None:
     optimizer, batch_size = run.recipe.optimizer, run.recipe.training.batch_size
     optimizer.warn_if_unscaled(batch_size)
     if run.show_progress:
@@ -232,7 +234,7 @@ def _size_of(recipe: Recipe) -> str:
     )
 
 
-def _callbacks(run: _Run, state: TrainingState, devices: Devices) -> list[Any]:
+def _callbacks(run: _PretrainRun, state: TrainingState, devices: Devices) -> list[Any]:
     training, file = run.recipe.training, run.output / METRICS_FILE
     stop = StopAtBadLoss(training.stop_above_best, file)
     if not devices.is_chief:
@@ -253,7 +255,7 @@ def _callbacks(run: _Run, state: TrainingState, devices: Devices) -> list[Any]:
     return callbacks
 
 
-def _finish(run: _Run, devices: Devices, model, tokenizer_files: dict[str, bytes]) -> dict[str, float]:
+def _finish(run: _PretrainRun, devices: Devices, model, tokenizer_files: dict[str, bytes]) -> dict[str, float]:
     """Evaluates the trained model on all workers; the chief writes it."""
     model.optimizer.finalize_variable_values(model.trainable_variables)  # sets averaged weights if `ema_momentum`
     heldout, results = heldout_batches(run.recipe), {}

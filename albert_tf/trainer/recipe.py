@@ -48,11 +48,11 @@ class DataRecipe(Section):
 
     @pydantic.model_validator(mode="after")
     def _check_source(self):
-        given = {name: getattr(self, name) for name in _SOURCES if getattr(self, name) is not None}
-        if len(given) != 1:
+        sources = {name: getattr(self, name) for name in _SOURCES if getattr(self, name) is not None}
+        if len(sources) != 1:
             raise ValueError(
                 "`[data]` must have either `examples` or `documents`. Received: "
-                f"{', '.join(f'{name}={value}' for name, value in given.items()) or 'neither'}."
+                f"{', '.join(f'{name}={value}' for name, value in sources.items()) or 'neither'}."
             )
         return self
 
@@ -206,10 +206,11 @@ def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
 
 @functools.lru_cache(maxsize=4)
 def _config_of_checkpoint(path: str) -> AlbertConfig:
-    from albert_tf import checkpoints
+    from albert_tf.checkpoints.checkpoint import check_size
+    from albert_tf.checkpoints.reading import read
 
-    checkpoint = checkpoints.read(path)
-    checkpoints.check_size(checkpoint)
+    checkpoint = read(path)
+    check_size(checkpoint)
     return checkpoint.config
 
 
@@ -238,10 +239,10 @@ def load_recipe(path: str | pathlib.Path, settings: Sequence[str] = (), **data: 
         ValueError: the file has an unknown key, for which the nearest known one is suggested, or an invalid value.
     """
     values = with_settings(read_toml(path, "correct the recipe"), settings)
-    if given := {key: str(value) for key, value in data.items() if value is not None}:
-        replaced = _SOURCES if given.keys() & set(_SOURCES) else ()
-        kept = {key: value for key, value in values.get("data", {}).items() if key not in replaced}
-        values["data"] = {**kept, **given}
+    if paths := {key: str(value) for key, value in data.items() if value is not None}:
+        replaced = _SOURCES if paths.keys() & set(_SOURCES) else ()
+        others = {key: value for key, value in values.get("data", {}).items() if key not in replaced}
+        values["data"] = {**others, **paths}
     return parse_recipe(values, str(path))
 
 

@@ -58,17 +58,17 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         if (folder / name).exists() and not (folder / name).is_dir():
             raise ValueError(f"{folder / name} is a file, but a run needs a folder there; move the file away.")
     if (folder / RECIPE_FILE).exists():
-        found = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
-        if found and not allow_changed:
+        changes = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
+        if changes and not allow_changed:
             cure = "remove this one" if allow_changed is None else "pass `--allow-changed`"
-            if allow_changed is not None and any(item.startswith("training.num_train_steps ") for item in found):
+            if allow_changed is not None and any(item.startswith("training.num_train_steps ") for item in changes):
                 cure += ", with which the learning rate jumps to that of the new schedule"
             raise ValueError(
-                f"{folder} belongs to a run with another recipe ({'; '.join(found[:5])}); use another folder, or "
+                f"{folder} belongs to a run with another recipe ({'; '.join(changes[:5])}); use another folder, or "
                 f"{cure}."
             )
-        if found:
-            warnings.warn(f"The recipe of {folder} has changed: {'; '.join(found)}.", stacklevel=2)
+        if changes:
+            warnings.warn(f"The recipe of {folder} has changed: {'; '.join(changes)}.", stacklevel=2)
         return
     if folder.exists() and any(not path.name.startswith((IDS_FOLDER, f".{RECIPE_FILE}.")) for path in folder.iterdir()):
         raise ValueError(f"{folder} holds other files; the output folder must be new or empty.")
@@ -135,7 +135,7 @@ def differences(there: Any, here: Any, where: str = "") -> list[str]:
     if isinstance(there, dict) and isinstance(here, dict):
         keys = sorted({*there, *here})
         nested = [differences(there.get(key), here.get(key), f"{where}.{key}" if where else key) for key in keys]
-        return [difference for found in nested for difference in found]
+        return [difference for part in nested for difference in part]
     there, here = plain_urls(there), plain_urls(here)
     return [] if there == here else [f"{where} (there {there!r}, here {here!r})"]
 

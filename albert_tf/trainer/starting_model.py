@@ -18,8 +18,8 @@ LARGE = 512  # hidden width from which a learning rate for small models is too h
 
 def load_tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
     """The pretrained model's tokenizer, with the tokens to add."""
-    given = options.pretrained  # a folder, or the prefix of a checkpoint
-    tokenizer = AlbertTokenizer.from_pretrained(given if given.is_dir() else given.parent)
+    path = options.pretrained  # a folder, or the prefix of a checkpoint
+    tokenizer = AlbertTokenizer.from_pretrained(path if path.is_dir() else path.parent)
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
     return tokenizer
@@ -38,7 +38,7 @@ def make_model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBas
         file = checkpoints.read(options.pretrained)
         model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))
     else:
-        model = kind.from_pretrained(options.pretrained, new_head=True, **changes, **arguments)
+        model = kind.from_pretrained(options.pretrained, new_head=True, preprocessor=None, **changes, **arguments)
     if options.lora_rank is not None:
         add_adapters(model, options.lora_rank)
     freeze(model, options.freeze)

@@ -80,7 +80,7 @@ class FinetuneOptions(ClassificationSettings, TagSettings, QuestionSettings, Cho
     """
 
     teacher: pathlib.Path | None = None
-    pretrained: Start = pydantic.Field(default_factory=lambda given: given.get("teacher"), validate_default=True)
+    pretrained: Start = pydantic.Field(default_factory=lambda values: values.get("teacher"), validate_default=True)
     train: Examples
     dev: Examples
     output: pathlib.Path

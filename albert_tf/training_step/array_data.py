@@ -1,11 +1,31 @@
-"""Arrays, generators and PyDatasets given to `fit`, `evaluate` and `predict`, without the autotuning of tf.data."""
+"""The data of `fit`, `evaluate` and `predict` as datasets without the autotuning of tf.data."""
 
 import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from albert_tf.data.autotuning import without_autotuning
+import keras
+import tensorflow as tf
+
+from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.keras_internals import changed_datasets
 
 
-def untuned_datasets() -> contextlib.AbstractContextManager[None]:
-    """Within it, the datasets that Keras makes of its users' data are not tuned, so that they end at once."""
-    return changed_datasets(without_autotuning)
+@contextlib.contextmanager
+def untuned_datasets() -> Iterator[Callable[[Any], tf.data.Dataset]]:
+    """Within it, the datasets that Keras makes of its users' data are not tuned, so that they end at once.
+
+    Yields `dataset_of`.
+    """
+    with changed_datasets(without_autotuning):
+        yield dataset_of
+
+
+def dataset_of(batches: keras.utils.PyDataset) -> tf.data.Dataset:
+    """Batches of any lengths; Keras would take the length of the first two for that of all, where they have one."""
+    signature = tf.nest.map_structure(lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), batches[0])
+    dataset = tf.data.Dataset.from_generator(
+        lambda: (batches[index] for index in range(len(batches))), output_signature=signature
+    )
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(len(batches)))
+    return without_autotuning(dataset.prefetch(PREFETCHED_BATCHES))

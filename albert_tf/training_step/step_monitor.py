@@ -54,12 +54,12 @@ class StepMonitor:
     def record(self, optimizer, loss, gradients) -> None:
         """Records loss and gradients of the full batch; called in the step, before the update."""
         scale, has_gradient = loss_scale(optimizer), [gradient is not None for gradient in gradients]
-        found = [tf.cast(gradient, tf.float32) for gradient in gradients if gradient is not None]
+        values = [tf.cast(gradient, tf.float32) for gradient in gradients if gradient is not None]
         if scale is not None:
             factor = 1.0 / tf.cast(tf.convert_to_tensor(scale), tf.float32)
-            found = [factor * gradient for gradient in found]
+            values = [factor * gradient for gradient in values]
         # `l2_loss` is half the sum of squares, in one operation.
-        halves = [tf.nn.l2_loss(gradient) for gradient in found]
+        halves = [tf.nn.l2_loss(gradient) for gradient in values]
         norms = tf.sqrt(2.0 * tf.stack(halves))
         # With a loss scale, gradients may overflow; the step is then skipped.
         is_finite = tf.reduce_all(tf.math.is_finite(norms))

@@ -8,6 +8,7 @@ import pytest
 import safetensors.numpy
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification, checkpoints
+from albert_tf.checkpoints.checkpoint import assign
 
 CONFIG = AlbertConfig(
     vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24
@@ -93,7 +94,7 @@ def test_variables_are_untouched_where_loading_fails(folder):
     model = AlbertForPreTraining(CONFIG.replace(vocab_size=31))
     before = model.get_weights()
     with pytest.raises(ValueError, match="does not fit the model"):
-        checkpoints.assign(checkpoint, model.variables_by_path())
+        assign(checkpoint, model.variables_by_path())
     for found, expected in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(found, expected)
 

@@ -10,17 +10,7 @@ import pytest
 import albert_tf
 from albert_tf.cli import predict_tables
 from albert_tf.data.finetuning.classification import Columns, read_texts
-from albert_tf.export import (
-    answer_questions,
-    choose,
-    classify,
-    export_onnx,
-    export_saved_model,
-    fill_mask,
-    find_entities,
-    load_folder,
-    sentence_order,
-)
+from albert_tf.export import export_onnx, export_saved_model
 from tests.parameters import first_of
 from tests.toy_task import write_classifier
 
@@ -46,7 +36,7 @@ def forms(folders, exports, onnx_folders):
 @pytest.mark.parametrize("where", first_of(["onnx", "", "saved"]))
 def test_labels_with_probabilities(files, where):
     printed = output_of("predict", files / where / "classifier", "a [first] text", "another")
-    for prediction in classify(load_folder(files / "classifier"), ["a [first] text", "another"]):
+    for prediction in albert_tf.pipeline(files / "classifier")(["a [first] text", "another"]):
         for share in prediction.probabilities.values():
             assert f"{share:.4f}" in printed
     assert "gloomy [x]" in printed
@@ -56,7 +46,7 @@ def test_labels_with_probabilities(files, where):
 @pytest.mark.parametrize(("where", "engine"), [("", "keras"), ("saved", "tensorflow"), ("onnx", "onnxruntime")])
 def test_the_engine_can_be_chosen(files, where, engine):
     shown = output_of("predict", files / where / "classifier", "a text", "--engine", engine, "--json")
-    expected = classify(load_folder(files / "classifier"), ["a text"])[0]
+    expected = albert_tf.pipeline(files / "classifier")("a text")
     assert json.loads(shown)[0]["prediction"]["probabilities"] == pytest.approx(expected.probabilities, abs=1e-4)
     wrong = "tensorflow" if where != "saved" else "openvino"
     assert "choose another engine" in mistake("predict", files / where / "classifier", "a text", "--engine", wrong)
@@ -82,15 +72,15 @@ def test_a_table_of_pairs_shows_both_texts(tmp_path):
 def test_pieces_and_orders(forms, form):
     folder = forms("pretrained")[form]
     assert "must contain [MASK]" in mistake("predict", folder, "text")
-    loaded = load_folder(forms("pretrained")["weights"])
-    guess = fill_mask(loaded, ["the old [MASK]."])[0][0]
+    predictor = albert_tf.pipeline(forms("pretrained")["weights"])
+    (guess,) = predictor("the old [MASK].")
     printed = output_of("predict", folder, "the old [MASK].")
     assert all(piece in printed for piece in guess.pieces)
     assert "continues one" not in printed  # the vocabulary has no ##
     rows = lines_without_rules(output_of("predict", folder, "the [MASK] old [MASK].", "a [MASK]."))
     assert [row[1] for row in rows] == ["the [MASK] old [MASK].", *[""] * 9, "a [MASK].", *[""] * 4]
     assert [row[2][:3] for row in rows[:10]] == ["1: "] * 5 + ["2: "] * 5
-    share = sentence_order(loaded, ["one"], ["two"])[0]
+    share = predictor("one", "two")
     printed = output_of("predict", folder, "one", "--pair", "two")
     assert f"{max(share, 1 - share):.4f}" in printed
     assert "comes first" in printed
@@ -125,7 +115,7 @@ def test_exports_print_what_the_model_prints(kind, arguments, forms):
 
 def test_choices_of_one_context(folders):
     printed = output_of("predict", folders["choices"], "He left.", "--pair", "He is away.", "--pair", "He is here.")
-    for probability in choose(load_folder(folders["choices"]), ["He left."], [["He is away.", "He is here."]])[0]:
+    for probability in albert_tf.pipeline(folders["choices"])("He left.", ["He is away.", "He is here."]):
         assert f"{probability:.4f}" in printed
     assert "`--pair` for each of its choices" in mistake("predict", folders["choices"], "a", "b", "--pair", "c")
 
@@ -133,11 +123,11 @@ def test_choices_of_one_context(folders):
 @pytest.mark.exhaustive
 def test_answers_and_entities(folders):
     printed = output_of("predict", folders["questions"], "Who is he?", "--pair", "He is the old man.", columns=100)
-    answer = answer_questions(load_folder(folders["questions"]), ["Who is he?"], ["He is the old man."])[0]
+    answer = albert_tf.pipeline(folders["questions"])("Who is he?", "He is the old man.")
     assert answer.text in printed
     assert f"{answer.score:.4f}" in printed
     printed = output_of("predict", folders["tags"], "He went to Rome", columns=100)
-    for entity in find_entities(load_folder(folders["tags"]), ["He went to Rome"])[0]:
+    for entity in albert_tf.pipeline(folders["tags"])("He went to Rome"):
         assert f"{entity.text} ({entity.label})" in printed
     assert "the passage that has the answer" in mistake("predict", folders["questions"], "Who is he?")
 
@@ -173,7 +163,7 @@ def table(tmp_path_factory):
 def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
     monkeypatch.setattr(predict_tables, "ROWS_AT_ONCE", 5)
     path, texts = table
-    expected = classify(load_folder(files / "classifier"), texts)
+    expected = albert_tf.pipeline(files / "classifier")(texts)
     command = ("predict", files / where / "classifier", "--data", path, "--text-column", "sentence")
     output_of(*command, "--output", tmp_path / "labels.tsv")
     lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()
@@ -216,11 +206,11 @@ def test_a_text_has_the_same_labels_in_every_form(form, forms, tmp_path):
     path.write_text("sentence\n" + "\n".join(texts), encoding="utf-8")
     expected = [
         [label for label, share in one.probabilities.items() if share > 0.5]
-        for one in classify(load_folder(forms("multi_label")["weights"]), texts)
+        for one in albert_tf.pipeline(forms("multi_label")["weights"])(texts)
     ]
     assert [] in expected
     assert ["b"] in expected
-    assert [one.labels for one in classify(albert_tf.pipeline(folder).model, texts)] == expected
+    assert [one.labels for one in albert_tf.pipeline(folder)(texts)] == expected
     command = ("predict", folder, "--data", path, "--text-column", "sentence")
     for suffix in (".tsv", ".csv"):
         output_of(*command, "--output", tmp_path / f"labels{suffix}")
@@ -253,7 +243,7 @@ def test_tables_have_the_separator_of_the_training_data(suffix, tmp_path):
 
 
 def test_texts_without_a_label_are_shown(folders):
-    shares = classify(load_folder(folders["multi_label"]), ["a text"])[0].probabilities
+    shares = albert_tf.pipeline(folders["multi_label"])("a text").probabilities
     first, second = sorted(shares.values())
     command = ("predict", folders["multi_label"], "a text", "--set")
     for threshold, labels in ((second + 0.01, ["none"]), ((first + second) / 2, [max(shares, key=shares.__getitem__)])):
@@ -328,7 +318,7 @@ def test_a_table_keeps_its_columns_beside_the_predictions(files, tmp_path):
         {"index": 8, "table_label": "x", "text": '"two"', "tags": ["a", "b"]},
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    one, two = classify(load_folder(files / "classifier"), [row["text"] for row in rows])
+    one, two = albert_tf.pipeline(files / "classifier")([row["text"] for row in rows])
     command = ("predict", files / "classifier", "--data", tmp_path / "rows.jsonl")
     first, second = (json.loads(line) for line in output_of(*command).splitlines())
     assert (first["label"], second["label"]) == (one.label, two.label)

@@ -9,9 +9,7 @@ import time
 import pytest
 
 from albert_tf.cli.app import main
-from albert_tf.cli.prepare import _progress_bar
-from albert_tf.data.preparation.pipeline import PrepareProgress
-from albert_tf.progress import counted, progress_line
+from albert_tf.inference.progress import counted, progress_line
 from tests.toy_task import write_mood_table
 
 from .terminal import terminal
@@ -48,14 +46,15 @@ def test_commands_count_their_rows(folders, tmp_path, monkeypatch, capsys):
 
 
 def test_prepare_measures_from_the_beginning_of_a_stage(monkeypatch):
-    with terminal(monkeypatch) as shown, _progress_bar(quiet=False) as show:
-        show(PrepareProgress("write", 0, 1_000))
-        show(PrepareProgress("write", 100, 1_000))  # too early to tell
+    with terminal(monkeypatch) as shown, progress_line("prepare") as show:
+        show(7, 7, "bytes", "tokenize")
+        show(0, 1_000, "tokens", "write")
         time.sleep(1.1)
         for done in (400, 800, 1_000):  # shards of several processes that end at once
-            show(PrepareProgress("write", done, 1_000))
-    (*_, rate) = re.findall(r"([\d,]+) tokens/s", shown[0])
-    assert int(rate.replace(",", "")) <= 1_000 / 1.1
+            show(done, 1_000, "tokens", "write")
+    assert "write" in shown[0]
+    (*_, rate) = re.findall(r"of 1,000 tokens, ([\d,.]+)/s", shown[0])
+    assert float(rate.replace(",", "")) <= 1_000 / 1.1
 
 
 @pytest.mark.exhaustive

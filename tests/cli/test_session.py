@@ -92,7 +92,7 @@ def test_a_user_who_wants_the_log_gets_it(with_fake):
 
 def test_the_progress_line_moves_during_the_import(fake_path):
     program = SESSION.replace("import tensorflow", "with progress_line('start'): import tensorflow")
-    program = f"from albert_tf.progress import progress_line\n{program}"
+    program = f"from albert_tf.inference.progress import progress_line\n{program}"
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": fake_path, "FAKE": "slow", "TERM": "xterm", "COLUMNS": "80"}
     environment.pop("TF_CPP_MIN_LOG_LEVEL", None)

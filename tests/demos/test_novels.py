@@ -60,7 +60,7 @@ def test_the_quickstart(novels, tmp_path):
         "serve both",
     ):
         assert line in printed
-    assert (tmp_path / "out/pretraining/losses.png").is_file()
+    assert (tmp_path / "out/pretraining/report.html").is_file()
     metrics = json.loads((tmp_path / "out/finetuning/pretrained/metrics.json").read_text())
     assert f"{metrics['score_by_evaluation'][-1]:.3f}" in printed
     (row,) = (line for line in printed.split("\n") if "exported and Keras model" in line)

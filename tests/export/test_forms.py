@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from albert_tf import AlbertForSequenceClassification
-from albert_tf.export import classify, export_saved_model, load_folder, load_saved_model, saved_model, serve_base
+from albert_tf import AlbertForSequenceClassification, pipeline
+from albert_tf.export import export_saved_model, saved_model, serve_base
 from tests.export.test_alone import ALONE
 from tests.parameters import MadeOnce, diagonal
 from tests.tokenization.wordpiece_golden import korean
@@ -55,12 +55,10 @@ def nodes_of(folder):
     ],
 )
 def test_answers_are_the_models(reports, folders, kind, form):
-    loaded, restored = load_folder(folders[kind]), load_saved_model(reports[kind, form].folder)
-    pairs = TEXTS[::-1] if kind == "pairs" else None
-    expected = [list(found.probabilities.values()) for found in classify(loaded, TEXTS, pairs)]
+    restored, texts = pipeline(reports[kind, form].folder), [TEXTS, TEXTS[::-1]][: 1 + (kind == "pairs")]
+    expected = [list(found.probabilities.values()) for found in pipeline(folders[kind])(*texts)]
     is_exact = "precision" not in FORMS[form]
-    together = restored.classify(TEXTS, pairs)
-    alone = [restored.classify([text], pairs and [pair])[0] for text, pair in zip(TEXTS[:3], pairs or TEXTS)]
+    together, alone = restored(*texts), [restored(*row) for row in list(zip(*texts))[:3]]
     for found in (together, alone):
         given = [list(prediction.probabilities.values()) for prediction in found]
         difference = np.abs(np.array(given) - expected[: len(given)]).max()
@@ -133,7 +131,7 @@ def test_all_forms_run_without_this_package(reports, run_python, tmp_path):
     run_python("-I", "-c", ALONE, json.dumps(request), tmp_path / "found.npz")
     found = np.load(tmp_path / "found.npz")
     for folder, name, texts in request:
-        expected = load_saved_model(folder).classify(*texts.values())
+        expected = pipeline(folder)(*texts.values())
         scores = [prediction.score for prediction in expected]
         np.testing.assert_allclose(found[f"{folder} {name} score"], scores, rtol=0, atol=1e-5)
 

@@ -10,9 +10,9 @@ import traceback
 import fsspec
 import pytest
 
-from albert_tf.data import PrepareOptions, name_damage, prepare, pretraining_dataset
+from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.data.manifest import HashedFile
-from albert_tf.data.sources import LIMIT_VARIABLE, copied_if_small
+from albert_tf.data.sources import LIMIT_VARIABLE, Shards, name_damage, shards_to_read
 from albert_tf.files import claims, mirrors
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
@@ -128,19 +128,19 @@ def test_two_writers_of_one_folder(bucket, monkeypatch):
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.1)
     put(f"{bucket}/file")
     with pytest.raises(ValueError, match=f"^{bucket}/file is a file; give another folder"):
-        claims.claimed(location(f"{bucket}/file")).__enter__()
-    with claims.claimed(location(f"{bucket}/run")) as first:
+        claims.Claim(location(f"{bucket}/file")).__enter__()
+    with claims.Claim(location(f"{bucket}/run")) as first:
         with pytest.raises(ValueError, match=r"is being written by another process .*give another folder"):
-            claims.claimed(location(f"{bucket}/run")).__enter__()
+            claims.Claim(location(f"{bucket}/run")).__enter__()
         first.check()
     monkeypatch.setattr(claims, "BEAT_SECONDS", 60)  # so that it does not overwrite the marker that comes now
-    with claims.claimed(location(f"{bucket}/run")) as first:
+    with claims.Claim(location(f"{bucket}/run")) as first:
         put(f"{bucket}/run/{claims.MARKER}", '{"token": "other", "host": "far", "process": 1}')
         with pytest.raises(ValueError, match=r"another process \(process 1 on far\)"):
             first.check()
     assert location(f"{bucket}/run/{claims.MARKER}").exists(), "that of the other one stays"
     monkeypatch.setattr(claims, "BEAT_SECONDS", 0.1)
-    with claims.claimed(location(f"{bucket}/run")):  # the other one does not change it: it was killed
+    with claims.Claim(location(f"{bucket}/run")):  # the other one does not change it: it was killed
         pass
     assert not location(f"{bucket}/run/{claims.MARKER}").exists()
 
@@ -195,7 +195,7 @@ def test_a_shard_that_cannot_be_copied(examples, monkeypatch):
 def test_a_limit_that_is_no_number(monkeypatch):
     monkeypatch.setenv(LIMIT_VARIABLE, "10 GB")
     with pytest.raises(ValueError, match=r"must be a number of bytes. Received: '10 GB'"):
-        copied_if_small([])
+        shards_to_read(Shards([], {}, None), skip_corrupt=False)
 
 
 MISTAKES = {
@@ -340,7 +340,7 @@ import sys
 sys.modules["fsspec"] = sys.modules["upath"] = None  # cannot be imported
 from tests.cli.terminal import mistake, output_of
 from tests.small_pipeline import make_small_pipeline
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 import pathlib
 make_small_pipeline(pathlib.Path({str(tmp_path)!r}))
 assert install_command("cloud") in mistake("prepare", "s3://a/b", "--output", "x")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.inference import load_folder
+from albert_tf.inference.folder import load_folder
 from albert_tf.serving.engine import OnnxEngine, load_engine
-from albert_tf.tasks import TASKS
+from albert_tf.tasks.table import TASKS
 from tests.conftest import OTHER_TASKS
 from tests.parameters import diagonal
 
@@ -72,10 +72,8 @@ def expected(folders):
     """The predictions of the Keras models, one text at a time."""
 
     def predict(kind):
-        model = load_folder(folders[kind])
-        rows = list(zip(*INPUTS[kind].values(), strict=True))
-        answer = model.fill_mask if kind in ("pretrained", "masked") else model.predict
-        return [answer(*([value] for value in row))[0] for row in rows]
+        predictor = albert_tf.pipeline(folders[kind])
+        return [predictor(*row) for row in zip(*INPUTS[kind].values(), strict=True)]
 
     return functools.cache(predict)
 

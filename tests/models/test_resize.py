@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from albert_tf import models
-from albert_tf.checkpoints import with_rows
+from albert_tf.checkpoints.vocabulary import with_rows
 
 from .small import CONFIG, make_inputs, make_pretraining_batch
 

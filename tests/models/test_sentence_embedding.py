@@ -8,10 +8,10 @@ import pytest
 from safetensors.numpy import save_file
 
 from albert_tf import AlbertConfig, AlbertForSentenceEmbedding, checkpoints
+from albert_tf.cli.checkpoint_checks import check_weights
 from albert_tf.inference.network import Computed
 from albert_tf.tasks.sentence_embedding.settings import EmbeddingSettings
 from albert_tf.tasks.sentence_embedding.task import SentenceEmbedding
-from albert_tf.verify import check_weights
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "tests/golden/sentence_transformers"

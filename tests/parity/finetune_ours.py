@@ -17,8 +17,8 @@ from albert_tf import models
 from albert_tf.data.finetuning.batches import steps_per_epoch, training_dataset
 from albert_tf.files.json import read_toml
 from albert_tf.inference.folder import facts_of
-from albert_tf.tasks import TASKS
 from albert_tf.tasks.learned import learned_task
+from albert_tf.tasks.table import TASKS
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.trainer import FinetuneOptions
 

@@ -151,7 +151,7 @@ def test_predictions_are_those_of_the_saved_model(run, values, pipeline):
     logits = AlbertForPreTraining.from_pretrained(run / "model")(inputs, training=False)["masked_lm_logits"].numpy()
     vocabulary = AlbertTokenizer.from_pretrained(pipeline.vocabulary).pieces
     for row, text in enumerate(texts):
-        masked = [part for part in text.parts if isinstance(part, MaskedPiece)]
+        masked = [part for part in text if isinstance(part, MaskedPiece)]
         weights, ids = labels["masked_lm_weights"][row].numpy(), labels["masked_lm_ids"][row].numpy()
         assert len(masked) == weights.sum()
         for piece, truth, row_logits in zip(masked, ids, logits[row]):
@@ -159,7 +159,7 @@ def test_predictions_are_those_of_the_saved_model(run, values, pipeline):
             assert piece.pieces[0].strip() == (vocabulary[row_logits.argmax()].removeprefix("▁") or "▁")
             best = np.sort(np.exp(row_logits) / np.exp(row_logits).sum())[::-1][:3]
             np.testing.assert_allclose(piece.probabilities, best, atol=1e-6)
-        assert any(isinstance(part, str) and "[CLS]" in part for part in text.parts)
+        assert any(isinstance(part, str) and "[CLS]" in part for part in text)
 
 
 def test_korean_pieces_are_joined_to_words(tmp_path):
@@ -169,7 +169,7 @@ def test_korean_pieces_are_joined_to_words(tmp_path):
     tokenizer = AlbertTokenizer.from_pretrained(tmp_path / "ko")
     ids = tokenizer.encode("정말 재미있는 영화")
     assert len(ids) > 3
-    assert _example(_piece_texts(tokenizer), np.array(ids), {}).parts == (" 정말 재미있는 영화",)
+    assert _example(_piece_texts(tokenizer), np.array(ids), {}) == [" 정말 재미있는 영화"]
 
 
 def test_a_run_that_has_just_begun_has_a_page(values, tmp_path):

@@ -4,7 +4,7 @@ import albert_tf
 from albert_tf import AlbertConfig, models
 from albert_tf.checkpoints.names import rows
 from albert_tf.models.base import AlbertBase
-from albert_tf.tasks import HEADS, TASKS, find_task, smallest_task
+from albert_tf.tasks.table import HEADS, TASKS, find_task, smallest_task
 
 
 def test_every_model_is_a_task_and_is_public():

@@ -9,7 +9,7 @@ import unicodedata
 import numpy as np
 import pytest
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
 from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter, load_segmenter
 from tests.parameters import diagonal

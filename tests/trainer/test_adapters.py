@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from albert_tf import AlbertForMaskedLM, AlbertForSequenceClassification
+from albert_tf import AlbertForMaskedLM, AlbertForSequenceClassification, pipeline
 from albert_tf.checkpoints import read
-from albert_tf.export import classify, load_folder
 from albert_tf.trainer import FinetuneOptions, finetune
 from tests.toy_task import CONFIG, write_mood_table, write_pretrained
 
@@ -48,9 +47,9 @@ def test_updates_of_each_layer_are_trained_alone_and_saved_in_the_kernels(files,
         origin = before[f"encoder/attention_0_0/{path}"]
         assert np.linalg.matrix_rank(first - origin, tol=1e-5) == np.linalg.matrix_rank(second - origin, tol=1e-5) == 2
         assert np.max(np.abs(first - second)) > 1e-3, "each layer has its own"
-    loaded = load_folder(tmp_path / "run")
-    assert isinstance(loaded.model, AlbertForSequenceClassification)
-    assert {prediction.label for prediction in classify(loaded, ["sun", "rain"])} <= {"gloomy", "pleasant"}
+    predictor = pipeline(tmp_path / "run")
+    assert isinstance(predictor.model.model, AlbertForSequenceClassification)
+    assert {prediction.label for prediction in predictor(["sun", "rain"])} <= {"gloomy", "pleasant"}
 
 
 @pytest.mark.exhaustive

@@ -13,7 +13,7 @@ import safetensors.numpy
 from albert_tf import AlbertConfig, AlbertForPreTraining
 from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
-from albert_tf.export import load_folder
+from albert_tf.inference.folder import load_folder
 from albert_tf.metrics import ConstantScore, RegressionScores
 from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
 from albert_tf.tasks.sequence_classification.task import TextClassification

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from albert_tf.inference import load_folder
+import albert_tf
 from albert_tf.tasks.sequence_classification.task import TextClassification
 from albert_tf.trainer import FinetuneOptions, finetune, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
@@ -65,7 +65,7 @@ def test_predictions_are_those_of_the_run(files, learnt):
     assert (examples, evaluation.scores) == (61, learnt.scores)
     with (files / "dev.tsv").open(encoding="utf-8") as file:
         texts = [row[0] for row in csv.reader(file, delimiter="\t")][1:]
-    found = [one.probabilities for one in load_folder(files / "windows").classify(texts)]
+    found = [one.probabilities for one in albert_tf.pipeline(files / "windows")(texts)]
     expected = [float(row["probability of pleasant"]) for row in predictions(files / "windows")]
     np.testing.assert_allclose([one["pleasant"] for one in found], expected, atol=1e-5)
 

@@ -6,9 +6,10 @@ import random
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import export_onnx, export_saved_model, load_folder
+import albert_tf
+from albert_tf.export import export_onnx, export_saved_model
 from albert_tf.files.json import read_json
-from albert_tf.inference.loading import load_model
+from albert_tf.inference.folder import load_folder
 from albert_tf.metrics import ChoiceScores, ConstantScore, LabelScores, TagScores
 from albert_tf.tasks.token_classification.evaluation import TagEvaluation
 from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagged
@@ -99,15 +100,14 @@ def test_parts_of_speech_are_learnt(files, parts_of_speech, tmp_path):
 @pytest.mark.exhaustive
 def test_neighbours_of_the_same_part_of_speech_are_words_of_their_own_in_exports(parts_of_speech, tmp_path):
     text = "the house house river"
-    (expected,) = load_folder(parts_of_speech[0]).find_entities([text])
+    expected = albert_tf.pipeline(parts_of_speech[0])(text)
     assert [(word.text, word.label) for word in expected] == list(zip(text.split(), ["DET", "NOUN", "NOUN", "NOUN"]))
     exported = (
         export_saved_model(parts_of_speech[0], tmp_path, "saved").folder,
         export_onnx(parts_of_speech[0], tmp_path, "onnx", precisions=["float32"]).folder,
     )
     for folder in exported:
-        (words,) = load_model(folder).find_entities([text])
-        assert [(word.label, word.start, word.end) for word in words] == [
+        assert [(word.label, word.start, word.end) for word in albert_tf.pipeline(folder)(text)] == [
             (word.label, word.start, word.end) for word in expected
         ]
     served = tf.saved_model.load(str(exported[0])).signatures["serving_default"](text=tf.constant([text, "the"]))

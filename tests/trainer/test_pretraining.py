@@ -17,7 +17,6 @@ from albert_tf import AlbertForPreTraining, AlbertTokenizer
 from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.session import user_errors
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
-from albert_tf.report import plot_losses
 from albert_tf.trainer import load_recipe, parse_recipe, pretrain, pretraining
 from albert_tf.trainer.callbacks import MetricsLog
 from albert_tf.trainer.devices import connect, explain_out_of_memory
@@ -327,8 +326,3 @@ def test_every_recipe_runs_a_step_when_shrunk(file, pipeline, tmp_path):
     report = pretrain(parse_recipe(values), tmp_path / "run", show_progress=False)
     assert report.num_train_steps == 1
     assert np.isfinite(report.results["loss"])
-
-
-def test_the_plot_is_a_picture(finished, tmp_path):
-    plot_losses(finished.metrics_file, tmp_path / "losses.png", floor=5.0)
-    assert (tmp_path / "losses.png").read_bytes().startswith(b"\x89PNG")

@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support
 import albert_tf
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.export import classify, export_saved_model, load_folder
+from albert_tf.export import export_saved_model
 from albert_tf.metrics import ConstantScore, LabelScores, MultiLabelScores, multi_label_scores
 from albert_tf.tasks.sequence_classification.baseline import tfidf_outputs
 from albert_tf.tasks.sequence_classification.evaluation import LabelEvaluation, write_predictions
@@ -87,12 +87,12 @@ def test_several_labels_per_text_are_learnt(files, tmp_path):
     assert report.main_score == "f1_micro"
     assert report.scores.f1_micro > 0.9
     assert report.baseline_score > 0.9
-    loaded = load_folder(tmp_path)
-    assert (loaded.model.problem, loaded.model.labels) == ("multi_label", tuple(TOPICS))
+    predictor = albert_tf.pipeline(tmp_path)
+    assert (predictor.model.model.problem, predictor.model.model.labels) == ("multi_label", tuple(TOPICS))
     lines = [json.loads(line) for line in (files / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
     most = Counter(tuple(line["label"]) for line in lines).most_common(1)[0][1] / 120
     assert report.constant_score == ConstantScore("exact match of the most frequent labels", most)
-    found = classify(loaded, [line["text"] for line in lines])
+    found = predictor([line["text"] for line in lines])
     right = [set(prediction.labels) == set(line["label"]) for prediction, line in zip(found, lines)]
     assert np.mean(right) == pytest.approx(report.scores.exact_match)
     _, again = evaluate_folder(tmp_path, files / "topics.tsv", predictions=tmp_path / "out.tsv")
@@ -115,11 +115,10 @@ def test_the_threshold_of_fine_tuning_is_that_of_every_use(files, tmp_path, thre
         assert len(set(report.threshold.values())) > 1 or threshold == {"law": 0.25} == report.threshold
     _, evaluation = evaluate_folder(tmp_path / "run", files / "topics.tsv", predictions=tmp_path / "out.csv")
     assert evaluation.scores == report.scores
-    loaded = load_folder(tmp_path / "run")
-    assert loaded.settings.threshold == report.threshold
+    predictor = albert_tf.pipeline(tmp_path / "run")
+    assert predictor.model.settings.threshold == report.threshold
     examples = read_texts(files / "topics.jsonl", Columns(separator=","))
-    found = classify(loaded, examples.texts)
-    predicted = [[label in one.labels for label in TOPICS] for one in found]
+    predicted = [[label in one.labels for label in TOPICS] for one in predictor(examples.texts)]
     assert multi_label_scores(examples.label_decisions(TOPICS), predicted, TOPICS) == report.scores
     export = export_saved_model(tmp_path / "run", tmp_path, "saved", threshold={"war": 0.4}).folder
     settings = json.loads((export / "model.json").read_text())

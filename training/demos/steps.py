@@ -14,7 +14,7 @@ from albert_tf import data, tokenization, trainer
 from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.session import user_errors
 from albert_tf.cli.tables import print_table
-from albert_tf.progress import progress_line
+from albert_tf.inference.progress import progress_line
 
 REPOSITORY = pathlib.Path(__file__).parents[2]
 MAX_LENGTH = 64  # tokens, for classification

@@ -40,19 +40,19 @@ def read_hdf5(content: bytes, skip: str = "") -> Hdf5:
     Raises:
         ValueError: the file is damaged or has unsupported content.
     """
-    found, bytes_left = Hdf5({}, {}), len(content)
+    tree, bytes_left = Hdf5({}, {}), len(content)
     try:
         _check_heaps(content)
         with h5py.File(io.BytesIO(content), "r") as file:
             for path, node in _walk(file, "", skip, set()):
                 if isinstance(node, h5py.Dataset):
                     bytes_left -= node.nbytes
-                    found.arrays[path] = _array(path, node, bytes_left)
+                    tree.arrays[path] = _array(path, node, bytes_left)
                 elif "name" in node.attrs:
-                    found.names[path] = _name(path, node)
+                    tree.names[path] = _name(path, node)
     except _DAMAGE as error:
         raise ValueError(" ".join(str(error).split())[:200]) from None
-    return found
+    return tree
 
 
 def _check_heaps(content: bytes) -> None:

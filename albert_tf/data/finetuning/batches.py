@@ -10,12 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
-from albert_tf.data.finetuning.encoded import Inputs
+from albert_tf.data.finetuning.encoded import Inputs, epoch_batches
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.models.losses import IGNORED_LABEL
-
-# Shuffled examples are sorted by length within windows of this many batches.
-_BATCHES_PER_WINDOW = 32
 
 
 class TrainingExamples(Protocol):
@@ -55,30 +52,6 @@ def steps_per_epoch(num_examples: int, batch_size: int, drop_remainder: bool = F
             f"Received: batch_size={batch_size}, {num_examples} examples."
         )
     return num_examples // batch_size
-
-
-def epoch_batches(
-    lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_remainder: bool = False
-) -> list[np.ndarray]:
-    """Groups the examples, of lengths int [N], into batches of similar length, in a random order of each epoch.
-
-    Returns:
-        Arrays of example indices, each example once.
-
-    Example:
-
-    >>> [batch.tolist() for batch in epoch_batches(np.array([5, 9, 5, 9]), batch_size=2, seed=1, epoch=0)]
-    [[0, 2], [1, 3]]
-    """
-    random = np.random.default_rng([seed, epoch])
-    order = random.permutation(len(lengths))
-    if drop_remainder:
-        order = order[: len(order) // batch_size * batch_size]
-    window = batch_size * _BATCHES_PER_WINDOW
-    windows = [order[start : start + window] for start in range(0, len(order), window)]
-    order = np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in windows])
-    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
-    return [batches[index] for index in random.permutation(len(batches))]
 
 
 def training_dataset(

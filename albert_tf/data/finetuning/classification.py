@@ -14,7 +14,7 @@ import numpy as np
 from albert_tf.data.finetuning.separated import NEEDS_QUOTES
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import FilledRows, Row, is_missing, listed
+from albert_tf.data.finetuning.tables import FilledRows, TableRow, is_missing, listed
 from albert_tf.files.json import nearest
 from albert_tf.files.origins import name_of, where
 
@@ -163,7 +163,7 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
     return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form, columns.labels)
 
 
-def label_of(row: Row, columns: Columns) -> str:
+def label_of(row: TableRow, columns: Columns) -> str:
     """The label of a row as text; raises ValueError if it is empty, or a list where texts have one label each."""
     if columns.labels:
         return join_labels([name for name in columns.labels if _is_one(row, name)], columns.separator)
@@ -186,7 +186,7 @@ def label_of(row: Row, columns: Columns) -> str:
     return json.dumps(label, ensure_ascii=False, default=str) if is_json else str(label)
 
 
-def _is_one(row: Row, column: str) -> bool:
+def _is_one(row: TableRow, column: str) -> bool:
     """Whether a label's column has 1, or "true" as pandas writes it; raises ValueError if it does not have 0 either."""
     value = row.field(column, "--set label_columns")
     number = as_number(_BOOLEANS.get(value.lower(), value) if isinstance(value, str) else value)

@@ -25,12 +25,14 @@ MAX_TOKENS = 1024
 BYTES_PER_TOKEN = 4
 
 Inputs = dict[str, np.ndarray]
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 
 _TEXTS_AT_ONCE, _LONG_TEXTS_AT_ONCE = 1024, 64
 # Of the rows of texts of any length that are tokenized at once.
 _ROWS_AT_ONCE, _CHARACTERS_AT_ONCE = 256, 1 << 20
 _NO_LIMIT = 1 << 30
+# Shuffled examples are sorted by length within windows of this many batches.
+_BATCHES_PER_WINDOW = 32
 
 
 def window_stride(max_length: int, doc_stride: int | None = None) -> int:
@@ -124,6 +126,30 @@ def rows_by_length(
         order = order[size:]
 
 
+def epoch_batches(
+    lengths: np.ndarray, batch_size: int, seed: int, epoch: int, drop_remainder: bool = False
+) -> list[np.ndarray]:
+    """Groups the examples, of lengths int [N], into batches of similar length, in a random order of each epoch.
+
+    Returns:
+        Arrays of example indices, each example once.
+
+    Example:
+
+    >>> [batch.tolist() for batch in epoch_batches(np.array([5, 9, 5, 9]), batch_size=2, seed=1, epoch=0)]
+    [[0, 2], [1, 3]]
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = random.permutation(len(lengths))
+    if drop_remainder:
+        order = order[: len(order) // batch_size * batch_size]
+    window = batch_size * _BATCHES_PER_WINDOW
+    windows = [order[start : start + window] for start in range(0, len(order), window)]
+    order = np.concatenate([rows[np.argsort(lengths[rows], kind="stable")] for rows in windows])
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
 def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.ndarray:
     """For each token of a text, the index of the window that shows most of its surroundings, int [num_tokens].
 
@@ -142,7 +168,7 @@ def best_windows(num_tokens: int, start: np.ndarray, count: np.ndarray) -> np.nd
     return np.where((before >= 0) & (after >= 0), np.minimum(before, after) + 0.01 * count, -1.0).argmax(axis=0)
 
 
-def parts_of(rows: Iterable[Row], text_of: Callable[[Row], str]) -> Iterator[list[Row]]:
+def parts_of(rows: Iterable[_Row], text_of: Callable[[_Row], str]) -> Iterator[list[_Row]]:
     """Splits rows into lists to be tokenized at once, each of a limited number of rows and of characters."""
     part, characters = [], 0
     for row in rows:
@@ -162,13 +188,13 @@ def encode_with_spans(tokenizer: "AlbertTokenizer", texts: Sequence[str]) -> lis
     Returns:
         For each text its ids, int32 [T], and start and exclusive end of each in characters, int32 [T, 2].
     """
-    found = []
+    ids_and_spans = []
     for first in range(0, len(texts), _LONG_TEXTS_AT_ONCE):
         inputs = tokenizer(texts[first : first + _LONG_TEXTS_AT_ONCE], max_length=_NO_LIMIT, return_offsets=True)
         for ids, mask, spans in zip(inputs["input_ids"], inputs["attention_mask"], inputs["offsets"]):
             end = int(mask.sum()) - 1
-            found.append((ids[1:end].copy(), spans[1:end].copy()))
-    return found
+            ids_and_spans.append((ids[1:end].copy(), spans[1:end].copy()))
+    return ids_and_spans
 
 
 def encode_texts(
@@ -196,14 +222,14 @@ def encode_texts(
     layout = BatchLayout(max_length, doc_stride=window_stride(max_length, doc_stride) if windows else None)
     parts = _parts(tokenizer, texts, pairs, layout, allow_special)
     rows = [texts] if pairs is None else [texts, pairs]
-    found = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length, layout.doc_stride, allow_special])
+    columns = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length, layout.doc_stride, allow_special])
     report_parts(
-        found.pop("counts"),
+        columns.pop("counts"),
         cause=f"did not fit into {max_length} tokens, and their ends were left out; raise `max_length` as far as the "
         "model has positions, or set `windows` where single texts get labels or numbers",
     )
-    encoded = EncodedTexts.take(found, tokenizer, max_length)
-    return replace(encoded, text=np.concatenate(found["text"])) if windows else encoded
+    encoded = EncodedTexts.take(columns, tokenizer, max_length)
+    return replace(encoded, text=np.concatenate(columns["text"])) if windows else encoded
 
 
 def _parts(

@@ -113,10 +113,10 @@ def _saved_by_datasets(folder: pathlib.Path, role: str) -> pathlib.Path:
 
 def _split(splits: Collection[Any], role: str, where: str) -> str:
     wanted = _SPLITS.get(role, _SPLITS["dev"])
-    found = [name for name in wanted if name in splits]
-    if not found:
+    matches = [name for name in wanted if name in splits]
+    if not matches:
         raise ValueError(f"{where} has no split {' or '.join(wanted)}, only {listed(splits)}; pass one of its splits.")
-    return found[0]
+    return matches[0]
 
 
 def _written(data: Any, origin: str) -> pathlib.Path:

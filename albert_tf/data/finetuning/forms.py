@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row, describe_table, listed, read_rows
+from albert_tf.data.finetuning.tables import TableRow, describe_table, listed, read_rows
 from albert_tf.files.origins import name_of
 
 Example = TypeVar("Example")
@@ -26,7 +26,7 @@ class Form(Generic[Example]):
 
     name: str
     columns: tuple[str, ...]
-    read: Callable[[Row], Iterable[Example]]
+    read: Callable[[TableRow], Iterable[Example]]
 
     def missing(self, fields: Mapping[str, Any]) -> list[str]:
         """The columns that a row lacks."""
@@ -68,7 +68,7 @@ def read_examples(
     return name, _examples(form, itertools.chain([first], rows))
 
 
-def _examples(form: Form[Example], rows: Iterable[Row]) -> Iterator[Example]:
+def _examples(form: Form[Example], rows: Iterable[TableRow]) -> Iterator[Example]:
     for row in rows:
         if missing := form.missing(row.fields):
             raise ValueError(
@@ -78,7 +78,7 @@ def _examples(form: Form[Example], rows: Iterable[Row]) -> Iterator[Example]:
         yield from form.read(row)
 
 
-def _unknown(row: Row, forms: Sequence[Form], task: str) -> str:
+def _unknown(row: TableRow, forms: Sequence[Form], task: str) -> str:
     """The error for a row of none of the forms: its columns, and those that are recognised."""
     known = "; ".join(f"{form.name}: {', '.join(column.split('|')[0] for column in form.columns)}" for form in forms)
     return (
@@ -93,7 +93,7 @@ def value_of(fields: Mapping[str, Any], *names: str) -> Any:
     return next((value for value in values if value not in (None, "", [], {})), values[0] if values else None)
 
 
-def string_of(row: Row, *names: str) -> str:
+def string_of(row: TableRow, *names: str) -> str:
     """As `value_of`; raises ValueError if it is not a string."""
     value = value_of(row.fields, *names)
     if not isinstance(value, str):

@@ -39,8 +39,8 @@ def gather(
         OSError: the disk is full.
     """
     if folder is None:
-        found = list(parts)
-        return {name: [part[name] for part in found] for name in found[0]}
+        stored = list(parts)
+        return {name: [part[name] for part in stored] for name in stored[0]}
     key = [*map(_digest, rows), *settings]
     path = folder / hashlib.sha256(json.dumps(key).encode()).hexdigest()
     arrays = _read(path)

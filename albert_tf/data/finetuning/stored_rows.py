@@ -12,12 +12,12 @@ from typing import Any, Generic, TypeVar, overload
 
 from albert_tf.files.atomic import could_not_write
 
-Row = TypeVar("Row")
+_Row = TypeVar("_Row")
 
 _ROWS_AT_ONCE, _BYTES_AT_ONCE = 256, 1 << 20
 
 
-class StoredRows(Sequence[Row], Generic[Row]):
+class StoredRows(Sequence[_Row], Generic[_Row]):
     """Rows in a temporary Arrow file, which is removed with the object.
 
     The file is in the system's folder for temporary files, which the environment variable TMPDIR sets.
@@ -33,7 +33,7 @@ class StoredRows(Sequence[Row], Generic[Row]):
     (3, (3, 'three'), ['one', 2])
     """
 
-    def __init__(self, rows: Iterable[Row] = ()):
+    def __init__(self, rows: Iterable[_Row] = ()):
         import pyarrow as pa
 
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when it is mapped)
@@ -44,7 +44,7 @@ class StoredRows(Sequence[Row], Generic[Row]):
         for row in rows:
             self.append(row)
 
-    def append(self, row: Row) -> None:
+    def append(self, row: _Row) -> None:
         """Adds a row at the end, before any is read; raises OSError if the disk is full."""
         content = pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
         self._unwritten.append(content)
@@ -76,17 +76,17 @@ class StoredRows(Sequence[Row], Generic[Row]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[_Row]:
         for start in range(0, len(self), _ROWS_AT_ONCE):
             yield from self[start : start + _ROWS_AT_ONCE]
 
     @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def __getitem__(self, index: int) -> _Row: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: slice) -> list[_Row]: ...
 
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+    def __getitem__(self, index: int | slice) -> _Row | list[_Row]:
         if isinstance(index, slice):
             return [pickle.loads(content) for content in self._rows[index].to_pylist()]
         return pickle.loads(self._rows[index].as_py())

@@ -25,7 +25,7 @@ _CORRECT = "correct or delete it"
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One row.
 
     Attributes:
@@ -96,7 +96,7 @@ def is_table(path: Path) -> bool:
     return path.suffix.lower() in TABLE_SUFFIXES and path.suffix.lower() != ".txt"
 
 
-def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
+def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[TableRow]:
     """Yields the rows of a table.
 
     `.tsv` and `.txt`: fields separated by tabs, without quoting (as in the files of GLUE). `.csv`: commas and double
@@ -122,13 +122,13 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[Row]:
     if suffix not in TABLE_SUFFIXES:
         raise ValueError(f"{name_of(path)} is not a table of a known format; convert it to {listed(TABLE_SUFFIXES)}.")
     if suffix in _SEPARATED:
-        found = separated_rows(path, table)
+        rows = separated_rows(path, table)
     elif suffix == ".parquet":
-        found = enumerate(_parquet_rows(path), start=1)
+        rows = enumerate(_parquet_rows(path), start=1)
     else:
-        found = _json_rows(path, table) if suffix == ".json" else _lines_of_json(path, table)
-    parts = ((line, part) for line, fields in found for part in annotated(fields, path, line))
-    return _renamed((Row(path, line, fields) for line, fields in parts), table.rename)
+        rows = _json_rows(path, table) if suffix == ".json" else _lines_of_json(path, table)
+    parts = ((line, part) for line, fields in rows for part in annotated(fields, path, line))
+    return _renamed((TableRow(path, line, fields) for line, fields in parts), table.rename)
 
 
 class FilledRows:
@@ -141,7 +141,7 @@ class FilledRows:
     def __init__(self, path: Path, table: TableFormat | None = None):
         self._path, self._table, self.num_empty = path, table or TableFormat(), 0
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[TableRow]:
         self.num_empty = 0
         for row in read_rows(self._path, self._table):
             if row.is_empty:
@@ -165,14 +165,14 @@ def describe_table(path: Path, table: TableFormat) -> list[str]:
     return [] if encoding.startswith("utf-8") else [f"in {encoding}"]
 
 
-def _renamed(rows: Iterator[Row], names: Mapping[str, str]) -> Iterator[Row]:
+def _renamed(rows: Iterator[TableRow], names: Mapping[str, str]) -> Iterator[TableRow]:
     is_first = bool(names)
     for row in rows:
         for name in names if is_first else ():
             row.field(name, "--set rename_columns")  # raises
         is_first = False
-        kept = {name: value for name, value in row.fields.items() if name in names or name not in names.values()}
-        yield Row(row.source, row.line, {names.get(name, name): value for name, value in kept.items()})
+        fields = {name: value for name, value in row.fields.items() if name in names or name not in names.values()}
+        yield TableRow(row.source, row.line, {names.get(name, name): value for name, value in fields.items()})
 
 
 def _object(content: Any, place: str) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _object(content: Any, place: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ValueError(f"{place}, is not a JSON object: {str(content)[:40]!r}; {_CORRECT}.")
     inner = {
-        f"{name}.{key}": value for name, own in content.items() if isinstance(own, dict) for key, value in own.items()
+        f"{name}.{key}": value for name, sub in content.items() if isinstance(sub, dict) for key, value in sub.items()
     }
     return {**content, **inner} if inner else content
 

@@ -26,8 +26,8 @@ from albert_tf.data.preparation.tokenized_cache import (
     split_by_shard,
     tokenize_batch,
 )
-from albert_tf.extras import install_command
 from albert_tf.files.atomic import move
+from albert_tf.files.installation import install_command
 from albert_tf.files.origins import process_folder
 from albert_tf.files.urls import is_remote
 

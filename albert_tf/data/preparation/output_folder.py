@@ -8,7 +8,7 @@ from albert_tf.data.manifest import (
     MANIFEST_NAME,
     TOKENIZER_FOLDER,
     Manifest,
-    Recipe,
+    PreparationSettings,
     Record,
     load_record,
     save_record,
@@ -21,7 +21,7 @@ from albert_tf.files.urls import is_remote, make_folder, remove_tree
 _WORKSPACE_NAME = ".prepare"
 
 
-def open_folder(folder: Path, recipe: Recipe) -> Manifest | None:
+def open_folder(folder: Path, recipe: PreparationSettings) -> Manifest | None:
     """Checks whether `folder` may be used for `recipe`.
 
     Returns:
@@ -34,7 +34,7 @@ def open_folder(folder: Path, recipe: Recipe) -> Manifest | None:
         manifest = Manifest.load(folder)
         _check_same(folder, manifest.recipe, recipe)
         return manifest if _is_intact(folder, manifest) else None
-    unfinished = Workspace(folder).load("recipe", Recipe)
+    unfinished = Workspace(folder).load("recipe", PreparationSettings)
     if unfinished and any(folder.glob("*.tfrecord")):
         _check_same(folder, unfinished, recipe)
     elif not unfinished and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME, MARKER}:
@@ -51,7 +51,7 @@ def _is_intact(folder: Path, manifest: Manifest) -> bool:
     )
 
 
-def _check_same(folder: Path, existing: Recipe, wanted: Recipe) -> None:
+def _check_same(folder: Path, existing: PreparationSettings, wanted: PreparationSettings) -> None:
     if existing != wanted:
         raise ValueError(
             f"{folder} holds examples made with other settings: {'; '.join(existing.differences(wanted))}. "
@@ -70,9 +70,9 @@ class Workspace:
         self.output_dir = output_dir
         self.folder = output_dir / _WORKSPACE_NAME
 
-    def start(self, recipe: Recipe) -> None:
+    def start(self, recipe: PreparationSettings) -> None:
         """Creates the workspace, or reuses that of an interrupted run of the same recipe; call it under the lock."""
-        if self.folder.is_dir() and self.load("recipe", Recipe) != recipe:
+        if self.folder.is_dir() and self.load("recipe", PreparationSettings) != recipe:
             remove_tree(self.folder)
         make_folder(self.folder)
         remove_temporary(self.folder / "*.json")

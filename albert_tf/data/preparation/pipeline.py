@@ -23,7 +23,7 @@ from albert_tf.data.manifest import (
     ExampleStatistics,
     HashedFile,
     Manifest,
-    Recipe,
+    PreparationSettings,
     Shard,
     VocabularyRecord,
 )
@@ -47,7 +47,7 @@ from albert_tf.data.pretraining.packing import pack_examples
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.shard_files import write_document_shard, write_records
 from albert_tf.files.atomic import atomic_open, exclusive_lock
-from albert_tf.files.claims import claimed
+from albert_tf.files.claims import Claim
 from albert_tf.files.text import find_files
 from albert_tf.files.urls import is_remote, location, make_folder, remove_tree, with_urls
 from albert_tf.tokenization import AlbertTokenizer
@@ -159,7 +159,7 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
     recipe = _recipe(options, files, tokenizer)
-    with claimed(output) if is_remote(output) else exclusive_lock(output):
+    with Claim(output) if is_remote(output) else exclusive_lock(output):
         existing, workspace = open_folder(output, recipe), Workspace(output)
         if existing:
             workspace.remove()  # exists if a run was killed after it wrote the manifest
@@ -172,7 +172,7 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
 
 
 def _prepare(
-    context: PrepareContext, files: list[Path], recipe: Recipe, workspace: Workspace, reporter: _Reporter
+    context: PrepareContext, files: list[Path], recipe: PreparationSettings, workspace: Workspace, reporter: _Reporter
 ) -> tuple[Manifest, ExampleStatistics]:
     """Starts or resumes the work; returns the manifest and the statistics of the shards written by this run."""
     options = context.options
@@ -218,7 +218,7 @@ def _open_runner(context: PrepareContext) -> "Runner":
     return BeamRunner(context)
 
 
-def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTokenizer) -> Recipe:
+def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTokenizer) -> PreparationSettings:
     # Defaults are resolved, so that an explicit number and the same number by default give equal recipes.
     values = {
         **options.model_dump(include=set(ExampleOptions.model_fields)),
@@ -226,7 +226,7 @@ def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTok
     }
     if options.format == "documents":
         values["dupe_factor"] = 1  # not used
-    return Recipe(
+    return PreparationSettings(
         examples=ExampleOptions(**values),
         format=options.format,
         num_shards=options.num_shards,

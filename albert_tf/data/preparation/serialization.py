@@ -41,12 +41,12 @@ def _encode_varints(values: npt.NDArray) -> list[bytes]:
     if len(groups) == 1:
         return _split(values.astype(np.uint8).tobytes(), range(0, values.size + 1, values.shape[1]))
     stacked = np.empty((*values.shape, len(groups)), np.uint8)  # [B, N, groups]
-    kept = np.ones(stacked.shape, np.bool_)
+    is_used = np.ones(stacked.shape, np.bool_)
     for index, group in enumerate(groups):
         stacked[..., index] = group & 0x7F | (group > 0x7F) * 0x80
-        kept[..., index] = (group > 0) | (index == 0)
-    lengths = kept.reshape(len(values), -1).sum(axis=1)
-    return _split(stacked[kept].tobytes(), [0, *np.cumsum(lengths).tolist()])
+        is_used[..., index] = (group > 0) | (index == 0)
+    lengths = is_used.reshape(len(values), -1).sum(axis=1)
+    return _split(stacked[is_used].tobytes(), [0, *np.cumsum(lengths).tolist()])
 
 
 def _split(data: bytes, offsets: Iterable[int]) -> list[bytes]:

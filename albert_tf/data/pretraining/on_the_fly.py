@@ -30,13 +30,7 @@ from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.prng import fold_in, random_bits, splitmix64
 from albert_tf.data.shard_files import read_document_shard
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.data.sources import (
-    check_expectations,
-    complete_shards,
-    copied_if_small,
-    find_shards,
-    undamaged_shards,
-)
+from albert_tf.data.sources import check_expectations, find_shards, shards_to_read
 from albert_tf.files.urls import borrowed, location
 
 _SHARD_ORDER_STREAM = 200
@@ -91,16 +85,16 @@ def documents_dataset(
     >>> inputs["input_ids"].shape, labels["sentence_order_labels"].shape
     (TensorShape([2, 16]), TensorShape([2]))
     """
-    found = find_shards(folder, "documents")
+    shards = find_shards(folder, "documents")
     objective = Objective(objective)
-    check_expectations(found, max_seq_length, vocab_hash, objective)
-    paths = undamaged_shards(found) if skip_corrupt else complete_shards(found)
+    check_expectations(shards, max_seq_length, vocab_hash, objective)
+    paths, to_read = shards_to_read(shards, skip_corrupt)
     manifest = Manifest.load(folder)
     counts = {location(folder) / listed.name: listed.statistics.examples for listed in manifest.shards}
     order = ExampleOrder(manifest.recipe.examples.seed, np.array([counts[path] for path in paths], np.int64))
     if not order.per_epoch:
         raise ValueError(f"The documents in {folder} are too short for any example; prepare more text.")
-    source = _Source(copied_if_small(paths), manifest.recipe.examples, load_vocabulary(folder))
+    source = _Source(to_read, manifest.recipe.examples, load_vocabulary(folder))
     rows = shard.rows(batch_size)
     read = features_to_learn(objective.value)
 
@@ -108,7 +102,7 @@ def documents_dataset(
         yield from source.blocks(order.visits(first_batch * batch_size), rows, read)
 
     signature = {
-        feature.name: tf.TensorSpec([None, *feature.row_shape(found.sizes)], tf.as_dtype(feature.dtype))
+        feature.name: tf.TensorSpec([None, *feature.row_shape(shards.sizes)], tf.as_dtype(feature.dtype))
         for feature in read
     }
     examples = tf.data.Dataset.from_generator(blocks, output_signature=signature).prefetch(1)

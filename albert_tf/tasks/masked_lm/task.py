@@ -57,18 +57,18 @@ class MaskedLM(TextTask):
         return {"masked_lm_positions": np.where(np.take_along_axis(is_mask, order, axis=1), order, 0).astype(np.int32)}
 
     def decode(self, encoded, computed):
-        pieces, found = self.tokenizer.pieces, {}
+        pieces, by_row = self.tokenizer.pieces, {}
         for part in computed:
             is_used = part.batch["masked_lm_positions"] > 0
-            for row, logits, own in zip(part.rows.tolist(), part.outputs["masked_lm_logits"], is_used):
-                probabilities = softmax(logits[own])  # [M, V]
+            for row, logits, mask in zip(part.rows.tolist(), part.outputs["masked_lm_logits"], is_used):
+                probabilities = softmax(logits[mask])  # [M, V]
                 order = np.argsort(-probabilities[:, self.targets], axis=1, kind="stable")
                 best = self.targets[order[:, : self.top]]  # [M, K]
-                found[row] = tuple(
+                by_row[row] = tuple(
                     MaskPrediction(tuple(pieces[index] for index in ids), tuple(values[ids].tolist()))
                     for ids, values in zip(best, probabilities)
                 )
-        return [found[row] for row in range(len(found))]
+        return [by_row[row] for row in range(len(by_row))]
 
     def arrays(self, predictions):
         shape = (len(predictions), max(map(len, predictions)), self.top)  # [B, M, K]

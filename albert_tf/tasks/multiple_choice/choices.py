@@ -111,14 +111,14 @@ def encode_choices(
     longest = min(max_question_length or MAX_STATEMENT_LENGTH, max_length - 4)
     parts = _parts(tokenizer, questions, max_length, longest)
     rows = ((question.context, question.question, question.choices, question.label) for question in questions)
-    found = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])
+    columns = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])
     cause = (
         f"did not fit with passage and choice into {max_length} tokens, of which question and choice get {longest}; "
         "parts were left out: raise `max_length` or `max_question_length`"
     )
-    report_parts(found.pop("counts"), "questions", cause)
-    labels = np.concatenate(found["labels"])
-    return EncodedChoices(EncodedTexts.take(found, tokenizer, max_length), labels, len(questions[0].choices))
+    report_parts(columns.pop("counts"), "questions", cause)
+    labels = np.concatenate(columns["labels"])
+    return EncodedChoices(EncodedTexts.take(columns, tokenizer, max_length), labels, len(questions[0].choices))
 
 
 def _parts(
@@ -127,10 +127,10 @@ def _parts(
     """Yields the ids of some questions at a time; statements are cut to their last `longest` ids."""
     passages: dict[str, np.ndarray] = {}
     for part in parts_of(questions, lambda question: question.context):
-        own = dict.fromkeys(question.context for question in part)
-        new = [context for context in own if context not in passages]
+        contexts = dict.fromkeys(question.context for question in part)
+        new = [context for context in contexts if context not in passages]
         passages.update(zip(new, tokenizer.encode_batch(new)))
-        passages = {context: passages[context] for context in own}
+        passages = {context: passages[context] for context in contexts}
         statements = iter(tokenizer.encode_batch([text for question in part for text in question.statements()]))
         cls, sep = (np.array([index], np.int32) for index in (tokenizer.cls_token_id, tokenizer.sep_token_id))
         rows, lengths, is_cut = [], [], []

@@ -11,7 +11,7 @@ from typing import Any
 
 from albert_tf.data.finetuning.forms import Examples, Form, read_examples, value_of
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row
+from albert_tf.data.finetuning.tables import TableRow
 from albert_tf.files.json import read_json
 from albert_tf.files.origins import name_of
 from albert_tf.tasks.multiple_choice.choices import ChoiceQuestion
@@ -43,10 +43,10 @@ def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | N
     """
     path, table = Path(path), table or TableFormat()
     if path.is_dir():
-        form, found = "RACE, a file a passage", _of_folder(path, labelled)
+        form, rows = "RACE, a file a passage", _of_folder(path, labelled)
     else:
-        form, found = read_examples(path, _forms(labelled), table, "multiple choice")
-    questions = Examples(found)
+        form, rows = read_examples(path, _forms(labelled), table, "multiple choice")
+    questions = Examples(rows)
     if not questions:
         raise ValueError(f"{name_of(path)} has no questions; {_CURE}.")
     questions, counted = _counted(_of_equal_numbers(path, questions, table.drop_ragged))
@@ -113,7 +113,7 @@ def _of_folder(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
         yield from (dataclasses.replace(question, group=group) for question in _of_passage(row, labelled))
 
 
-class _Passage(Row):
+class _Passage(TableRow):
     """The only object of a file."""
 
     @property
@@ -122,7 +122,7 @@ class _Passage(Row):
         return str(self.source)
 
 
-def _of_passage(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_passage(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     names = ("questions", "options", "answers") if labelled else ("questions", "options")
     fields = [row.fields.get(name) for name in names]
     if not all(isinstance(field, list) for field in fields) or len({len(field or ()) for field in fields}) != 1:
@@ -135,38 +135,40 @@ def _of_passage(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
         yield _checked(row, row.fields.get("article"), question, options, answer, labelled, place)
 
 
-def _of_question(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_question(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     context, question = value_of(row.fields, *_CONTEXT), row.fields.get("question")
     yield _checked(row, "" if context is None else context, question, _choices(row), _label(row), labelled)
 
 
-def _of_columns(context: Sequence[str], question: Sequence[str]) -> Callable[[Row, bool], Iterator[ChoiceQuestion]]:
+def _of_columns(
+    context: Sequence[str], question: Sequence[str]
+) -> Callable[[TableRow, bool], Iterator[ChoiceQuestion]]:
     """Reads rows with these names of the columns of context and question; one that a row has not is empty."""
 
-    def read(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+    def read(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
         known = [[name for name in names if name in row.fields] for names in (context, question)]
-        given, asked = (value_of(row.fields, *names) if names else "" for names in known)
-        yield _checked(row, given, asked, _choices(row), _label(row), labelled)
+        context_text, question_text = (value_of(row.fields, *names) if names else "" for names in known)
+        yield _checked(row, context_text, question_text, _choices(row), _label(row), labelled)
 
     return read
 
 
-def _of_copa(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_copa(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     question = row.fields["question"]
     question = _COPA.get(question, question) if isinstance(question, str) else question
     yield _checked(row, row.fields["premise"], question, _choices(row), _label(row), labelled)
 
 
-def _of_winogrande(row: Row, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_winogrande(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
     named = {"text": _choices(row), "label": ["1", "2"]}  # from 1
     yield _checked(row, "", row.fields["sentence"], named, _label(row), labelled)
 
 
-def _label(row: Row) -> Any:
+def _label(row: TableRow) -> Any:
     return value_of(row.fields, *_LABEL)
 
 
-def _choices(row: Row) -> Any:
+def _choices(row: TableRow) -> Any:
     """The choices of a row: its list, or its columns with a choice each."""
     choices = value_of(row.fields, *_CHOICES, "question.choices")
     return _numbered(row.fields) if choices is None else choices
@@ -180,15 +182,15 @@ def _numbered(fields: Mapping[str, Any]) -> Any:
     for prefix, ends in itertools.product(prefixes, [*letters, *numbers]):
         columns = itertools.takewhile(lambda column: column in fields, (f"{prefix}{end}" for end in ends))
         if prefix + ends[0] in fields and (prefix or not ends[0].isdigit()):
-            found = [fields[column] for column in columns]
-            found = found[: max((n for n, value in enumerate(found, 1) if value is not None), default=0)]
+            texts = [fields[column] for column in columns]
+            texts = texts[: max((n for n, value in enumerate(texts, 1) if value is not None), default=0)]
             is_from_one = prefix == "mc_answer" or (prefix == "answer" and ends[0] == "A")  # Belebele, SocialIQA
-            return {"text": found, "label": [str(n) for n in range(1, 1 + len(found))]} if is_from_one else found
+            return {"text": texts, "label": [str(n) for n in range(1, 1 + len(texts))]} if is_from_one else texts
     return []
 
 
 def _checked(
-    row: Row, context: Any, question: Any, choices: Any, label: Any, labelled: bool, place: str | None = None
+    row: TableRow, context: Any, question: Any, choices: Any, label: Any, labelled: bool, place: str | None = None
 ) -> ChoiceQuestion:
     place, (texts, names) = place or row.where, _texts_and_names(choices)
     if not isinstance(context, str) or not isinstance(question, str):
@@ -250,13 +252,13 @@ def _index(place: str, label: Any, texts: list[str], names: list[Any]) -> tuple[
     """Which choice a label means by its name, text, letter or number, None if none; and whether it is a number."""
     if label in names:
         return names.index(label), False
-    found = {index for index, text in enumerate(texts) if text == label}
+    matches = {index for index, text in enumerate(texts) if text == label}
     if isinstance(label, str) and len(label) == 1 and label.isascii() and label.isalpha():
-        found |= {string.ascii_uppercase.index(label.upper())} & set(range(len(texts)))
+        matches |= {string.ascii_uppercase.index(label.upper())} & set(range(len(texts)))
     number = int(label) if _is_number(label) and 0 <= int(label) <= len(texts) else None
-    if len(found | ({number} - {None})) > 1:
+    if len(matches | ({number} - {None})) > 1:
         raise ValueError(f"{place}: the answer {label!r} may be a choice or its number; give the names of choices.")
-    return (number, True) if number is not None else (min(found, default=None), False)
+    return (number, True) if number is not None else (min(matches, default=None), False)
 
 
 def _is_number(label: Any) -> bool:
@@ -266,7 +268,7 @@ def _is_number(label: Any) -> bool:
     return type(label) is int or (isinstance(label, float) and label.is_integer())
 
 
-def _group_of(row: Row) -> str:
+def _group_of(row: TableRow) -> str:
     """`middle` or `high`, with which names of RACE's passages begin."""
     name = str(value_of(row.fields, "example_id", "id"))
     return next((group for group in ("middle", "high") if name.startswith(group)), "")

@@ -159,41 +159,41 @@ def find_answers(
 def _answer(
     windows: QuestionWindows, question: int, context: str, scores: SpanScores, n_best: int, max_answer_length: int
 ) -> Answer:
-    own, best_window = windows.best_windows(question)
+    window_rows, best_window = windows.best_windows(question)
     start, count, position = (
-        array[own, None, None].astype(np.int64) for array in (windows.start, windows.count, windows.position)
+        array[window_rows, None, None].astype(np.int64) for array in (windows.start, windows.count, windows.position)
     )
-    first = scores.starts[own, :, None] - position  # [W, K, 1], tokens of the passage in the window
-    last = scores.ends[own] - position  # [W, K or 1, J]
+    first = scores.starts[window_rows, :, None] - position  # [W, K, 1], tokens of the passage in the window
+    last = scores.ends[window_rows] - position  # [W, K or 1, J]
     is_valid = (first >= 0) & (first <= last) & (last < count) & (last - first < max_answer_length)  # [W, K, J]
-    last, end_scores = (np.broadcast_to(array, is_valid.shape) for array in (last, scores.end_scores[own]))
+    last, end_scores = (np.broadcast_to(array, is_valid.shape) for array in (last, scores.end_scores[window_rows]))
     window, row, column = np.nonzero(is_valid)
     first, last = (start + first)[window, row, 0], (start[:, 0, 0][window] + last[window, row, column])
     is_best = best_window[first] == window
     window, row, column, first, last = (array[is_best] for array in (window, row, column, first, last))
-    start_scores = scores.start_scores[own][window, row].astype(np.float64)
+    start_scores = scores.start_scores[window_rows][window, row].astype(np.float64)
     end_scores = end_scores[window, row, column].astype(np.float64)
     order = np.argsort(-(start_scores + end_scores), kind="stable")
-    found = _distinct(
+    texts = _distinct(
         context,
         windows.spans[question],
         zip(*(array[order].tolist() for array in (first, last, start_scores, end_scores))),
         n_best,
     )
-    no_answer = float(scores.no_answer[own].min())
-    candidates = _with_probabilities(found or [("", 0, 0, 0.0, 0.0)])
+    no_answer = float(scores.no_answer[window_rows].min())
+    candidates = _with_probabilities(texts or [("", 0, 0, 0.0, 0.0)])
     if scores.is_relative:
         no_answer -= candidates[0].start_score + candidates[0].end_score
     return Answer(candidates, no_answer)
 
 
 def _distinct(
-    context: str, spans: np.ndarray, found: Iterable[tuple[int, int, float, float]], n_best: int
+    context: str, spans: np.ndarray, spans_and_scores: Iterable[tuple[int, int, float, float]], n_best: int
 ) -> list[tuple[str, int, int, float, float]]:
     """The first candidates with different texts: text, start, end, score of the start, score of the end."""
     starts, ends = spans[:, 0].tolist(), spans[:, 1].tolist()
     texts: dict[str, tuple[str, int, int, float, float]] = {}
-    for first, last, start_score, end_score in found:
+    for first, last, start_score, end_score in spans_and_scores:
         start, end = trim_span(context, starts[first], ends[last])
         text = context[start:end]
         if text not in texts:
@@ -203,11 +203,11 @@ def _distinct(
     return list(texts.values())
 
 
-def _with_probabilities(found: Sequence[tuple[str, int, int, float, float]]) -> tuple[Candidate, ...]:
-    sums = np.array([start_score + end_score for *_, start_score, end_score in found])
+def _with_probabilities(candidates: Sequence[tuple[str, int, int, float, float]]) -> tuple[Candidate, ...]:
+    sums = np.array([start_score + end_score for *_, start_score, end_score in candidates])
     weights = np.exp(sums - sums.max())
     return tuple(
-        Candidate(*fields, probability) for fields, probability in zip(found, (weights / weights.sum()).tolist())
+        Candidate(*fields, probability) for fields, probability in zip(candidates, (weights / weights.sum()).tolist())
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from albert_tf.data.finetuning.forms import Examples, Form, read_examples, string_of, value_of
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row
+from albert_tf.data.finetuning.tables import TableRow
 from albert_tf.files.origins import name_of
 from albert_tf.tasks.question_answering.questions import Question
 
@@ -39,9 +39,9 @@ def read_questions(
             passage, or an answer is misplaced; the message names the file and the question.
     """
     path, answered = Path(path), _Answered()
-    form, found = read_examples(path, answered.forms, table or TableFormat(), "question answering")
+    form, rows = read_examples(path, answered.forms, table or TableFormat(), "question answering")
     questions, seen, wrong, ambiguous = Examples[Question](), set(), [], 0
-    for row, question in found:
+    for row, question in rows:
         if question.id in seen:
             raise ValueError(f"{row.where}: the id {question.id!r} is that of an earlier question; give each its own.")
         seen.add(question.id)
@@ -75,11 +75,11 @@ class _Answered:
             Form("questions without answers", (context, "question"), self._of_row),
         )
 
-    def _of_article(self, row: Row) -> Iterator[tuple[Row, Question]]:
+    def _of_article(self, row: TableRow) -> Iterator[tuple[TableRow, Question]]:
         for number, paragraph in enumerate(_list(row, "paragraphs")):
             yield from self._of_paragraph(_inner(row, paragraph, f"paragraphs[{number}]"))
 
-    def _of_paragraph(self, row: Row) -> Iterator[tuple[Row, Question]]:
+    def _of_paragraph(self, row: TableRow) -> Iterator[tuple[TableRow, Question]]:
         context = _context(row)
         for number, content in enumerate(_list(row, "qas")):
             question = _inner(row, content, f"qas[{number}]")
@@ -94,12 +94,12 @@ class _Answered:
                 )
             yield question, _question(question, context)
 
-    def _of_row(self, row: Row) -> Iterator[tuple[Row, Question]]:
+    def _of_row(self, row: TableRow) -> Iterator[tuple[TableRow, Question]]:
         yield row, _question(row, _context(row), str(row.line - 1))
 
 
 @dataclasses.dataclass(frozen=True)
-class _Inner(Row):
+class _Inner(TableRow):
     """A part of a row."""
 
     part: str = ""
@@ -110,28 +110,28 @@ class _Inner(Row):
         return f"{super().where}, {self.part}"
 
 
-def _inner(row: Row, fields: Any, part: str) -> _Inner:
+def _inner(row: TableRow, fields: Any, part: str) -> _Inner:
     inner = _Inner(row.source, row.line, fields, f"{row.part}.{part}" if isinstance(row, _Inner) else part)
     if not isinstance(fields, Mapping):
         raise ValueError(f"{inner.where}, is not an object; give a file in SQuAD's format.")
     return inner
 
 
-def _list(row: Row, name: str) -> list:
+def _list(row: TableRow, name: str) -> list:
     value = row.fields.get(name)
     if not isinstance(value, list):
         raise ValueError(f"{row.where} has no list {name!r}; give a file in SQuAD's format.")
     return value
 
 
-def _context(row: Row) -> str:
+def _context(row: TableRow) -> str:
     context = string_of(row, *_CONTEXT)
     if not context.strip():
         raise ValueError(f"{row.where}: the passage is empty; fill it in or delete it.")
     return context
 
 
-def _question(row: Row, context: str, number: str | None = None) -> Question:
+def _question(row: TableRow, context: str, number: str | None = None) -> Question:
     identifier = value_of(row.fields, *_ID)
     identifier = number if identifier is None else str(identifier)
     if identifier is None:
@@ -141,7 +141,7 @@ def _question(row: Row, context: str, number: str | None = None) -> Question:
     return Question(identifier, string_of(row, "question"), context, texts, starts)
 
 
-def _answers(row: Row, value: Any) -> list[tuple[str, int]]:
+def _answers(row: TableRow, value: Any) -> list[tuple[str, int]]:
     """Text and start of each answer, in whatever form they are."""
     if isinstance(value, list) and all(isinstance(answer, Mapping) for answer in value):
         texts, starts = ([answer.get(name) for answer in value] for name in ("text", "answer_start"))
@@ -152,10 +152,10 @@ def _answers(row: Row, value: Any) -> list[tuple[str, int]]:
     starts = starts or [None] * len(texts)
     if not all(isinstance(text, str) for text in texts) or len(texts) != len(starts):
         raise ValueError(f"{row.where}: answers must be texts, each with a start. Received: {str(value)[:60]}.")
-    found = [_UNKNOWN if start is None else _integer(start) for start in starts]
-    if None in found:
+    positions = [_UNKNOWN if start is None else _integer(start) for start in starts]
+    if None in positions:
         raise ValueError(f"{row.where}: every answer must have an integer `answer_start`; correct the file.")
-    return [(text, start) for text, start in zip(texts, found) if start is not None]
+    return [(text, start) for text, start in zip(texts, positions) if start is not None]
 
 
 def _as_list(value: Any) -> list:
@@ -187,8 +187,8 @@ def _starts_in_passage(question: Question) -> tuple[int, ...]:
 
 def _search(context: str, answer: str) -> int:
     """Where an answer is in a passage: best as words of its own, then at the start of a word, then anywhere; or -1."""
-    found = [match.start() for match in re.finditer(f"(?={re.escape(answer)})", context)]
-    return min(found, key=lambda start: (_word_rank(context, start, len(answer)), start), default=-1)
+    starts = [match.start() for match in re.finditer(f"(?={re.escape(answer)})", context)]
+    return min(starts, key=lambda start: (_word_rank(context, start, len(answer)), start), default=-1)
 
 
 def _word_rank(context: str, start: int, length: int) -> int:

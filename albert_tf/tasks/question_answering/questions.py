@@ -155,12 +155,12 @@ def encode_questions(
     parts = _parts(tokenizer, questions, BatchLayout(max_length, doc_stride=stride), max_question_length)
     settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
     rows = ((question.text, question.context) for question in questions)
-    found = gather(parts, folder, [rows], settings)
+    columns = gather(parts, folder, [rows], settings)
     cause = f"had more than {max_question_length} tokens, and their ends were left out; raise `max_question_length`"
-    report_parts(found.pop("counts"), "questions", cause)
-    encoded = EncodedTexts.take(found, tokenizer, max_length)
-    spans = [part.reshape(-1, 2) for part in found.pop("spans")]
-    numbers = {name: np.concatenate(parts) for name, parts in found.items()}
+    report_parts(columns.pop("counts"), "questions", cause)
+    encoded = EncodedTexts.take(columns, tokenizer, max_length)
+    spans = [part.reshape(-1, 2) for part in columns.pop("spans")]
+    numbers = {name: np.concatenate(parts) for name, parts in columns.items()}
     spans = Ragged(spans, numbers.pop("span_starts"), numbers.pop("span_lengths"))
     return QuestionWindows(questions, encoded, spans=spans, **numbers)
 
@@ -181,14 +181,14 @@ def _parts(
                 f"{layout.max_length}, a question of {len(asked[longest])} ids, {part[longest].text[:60]!r}; lower "
                 f"`max_question_length` to at most {layout.max_length - 4}."
             )
-        own = dict.fromkeys(question.context for question in part)
+        contexts = dict.fromkeys(question.context for question in part)
         spans = [np.empty([0, 2], np.int32)]
-        new = [context for context in own if context not in passages]
+        new = [context for context in contexts if context not in passages]
         for context, (ids, offsets) in zip(new, encode_with_spans(tokenizer, new)):
             passages[context] = ids, num_spans
             spans.append(offsets)
             num_spans += len(ids)
-        passages = {context: passages[context] for context in own}
+        passages = {context: passages[context] for context in contexts}
         texts, span_starts = zip(*(passages[question.context] for question in part))
         counts = np.array([len(ids) for ids in texts], np.int64)
         if not counts.all():

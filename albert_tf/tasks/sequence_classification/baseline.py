@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 
 
 def tfidf_outputs(train: LabelledTexts, targets: np.ndarray, dev: LabelledTexts, problem: str) -> np.ndarray:

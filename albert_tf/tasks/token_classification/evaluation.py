@@ -7,8 +7,8 @@ import dataclasses
 import re
 from collections.abc import Callable, Sequence
 
-from albert_tf.metrics import ConstantScore, TagScores, find_entities, tag_scores
-from albert_tf.metrics.entities import are_of_words, entity_scores, entity_tags
+from albert_tf.metrics import ConstantScore, TagScores, tag_scores
+from albert_tf.metrics.entities import are_of_words, entity_scores, entity_tags, find_entities
 from albert_tf.tasks.learned import label_notes
 from albert_tf.tasks.token_classification.tagged import OUTSIDE, EncodedTags, find_words, first_tokens
 from albert_tf.tokenization.spans import trim_span
@@ -38,25 +38,25 @@ class TagEvaluation:
         """From the predicted tag of each token; `tag_words` as in TagSettings."""
         tags, predictions, spans, expected, known = [], [], [], [], {}
         of_entities = _entity_tags(names)
-        for text, offsets, labels, found in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
+        for text, offsets, labels, token_tags in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
             if text.words is None:
                 first, units = range(len(offsets)), offsets
                 if tag_words:
                     first, units = find_words(text.text, offsets)
                 tags.append([names[labels[token]] if labels[token] >= 0 else OUTSIDE for token in first])
-                predictions.append([found[token] for token in first])
+                predictions.append([token_tags[token] for token in first])
             else:
                 units = list(text.words)
                 tags.append([known.setdefault(tag, tag) for tag in text.tags])  # an object for each tag, not word
                 first = first_tokens(text, offsets)
-                predictions.append(_of_all_words([None if token is None else found[token] for token in first]))
+                predictions.append(_of_all_words([None if token is None else token_tags[token] for token in first]))
             entities = find_entities(of_entities(predictions[-1]))
             edges = [(int(units[a][0]), int(units[b - 1][1]), label) for label, a, b in entities]
-            found_spans, true_spans = (
+            predicted_spans, true_spans = (
                 [(*trim_span(text.text, start, end), label) for start, end, label in each]
                 for each in (edges, text.spans)
             )
-            spans.append(found_spans)
+            spans.append(predicted_spans)
             expected.append(true_spans if text.words is None else None)
         return cls(tags, predictions, spans, expected, names)
 
@@ -73,8 +73,8 @@ class TagEvaluation:
             else tuple([(label, start, end) for start, end, label in each] for each in (expected, spans))
             for tags, predictions, spans, expected in zip(self.tags, self.predictions, self.spans, self.expected)
         ]
-        expected, found = zip(*pairs)
-        return entity_scores(expected, found, scores.accuracy)
+        expected, predicted = zip(*pairs)
+        return entity_scores(expected, predicted, scores.accuracy)
 
     @property
     def main_score(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.forms import Examples, Form, read_examples, string_of, value_of
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import Row, check_exists, is_table, listed, read_rows
+from albert_tf.data.finetuning.tables import TableRow, check_exists, is_table, listed, read_rows
 from albert_tf.files.encodings import text_lines
 from albert_tf.files.origins import name_of, where
 from albert_tf.tasks.token_classification.tagged import OUTSIDE, TAG, TaggedText
@@ -58,13 +58,13 @@ def read_tagged(
     check_exists(path, _CURE)
     if is_table(path) and path.suffix.lower() != ".tsv":
         forms = _forms(labelled, tags, left_out, _has_characters(path, table))
-        form, found = read_examples(path, forms, table, "token classification")
+        form, rows = read_examples(path, forms, table, "token classification")
     elif not labelled and path.suffix.lower() == ".txt":
-        form, found = "a text a line", _plain_texts(path, table)
+        form, rows = "a text a line", _plain_texts(path, table)
     else:
         lines = _Lines(path, table, labelled)
-        form, found = lines.form, lines.texts(tags)
-    texts = Examples(found)
+        form, rows = lines.form, lines.texts(tags)
+    texts = Examples(rows)
     if not texts or (labelled and not any(text.text.strip() for text in texts)):
         raise ValueError(f"{name_of(path)} has no texts{', only empty ones' if texts else ''}; {_CURE}.")
     if tags.are_of_entities:
@@ -90,8 +90,8 @@ class _Tags:
 
     def of(self, place_of: Callable[[int], str], tags: Sequence[Any]) -> list[str]:
         """The tags of the words of a text; `place_of` names a word's place."""
-        found = [self._name(place_of, index, tag) for index, tag in enumerate(tags)]
-        for index, tag in enumerate(found):
+        names = [self._name(place_of, index, tag) for index, tag in enumerate(tags)]
+        for index, tag in enumerate(names):
             if tag == OUTSIDE:
                 self._has_outside = True
             elif TAG.fullmatch(tag):
@@ -108,7 +108,7 @@ class _Tags:
         if self._bare and self._prefixed:
             (bare, first), (tag, second) = self._bare, self._prefixed
             raise ValueError(f"{first}: the tag {bare!r} has no prefix, unlike {tag!r} of {second}; correct it.")
-        return found
+        return names
 
     @property
     def are_of_entities(self) -> bool:
@@ -142,13 +142,13 @@ def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: boo
     # Prodigy and Label Studio leave out spans where there are none.
     words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash", "annotation_id"])
 
-    def of_words(row: Row) -> Iterator[TaggedText]:
+    def of_words(row: TableRow) -> Iterator[TaggedText]:
         if not labelled and "text" in row.fields and not _are_strings(value_of(row.fields, *_WORDS)):
             yield from of_spans(row)  # such as Prodigy's, whose tokens are objects
         else:
             yield _of_words(row, tags, labelled, _of_characters if has_characters else _joined)
 
-    def of_spans(row: Row) -> Iterator[TaggedText]:
+    def of_spans(row: TableRow) -> Iterator[TaggedText]:
         is_refused = row.fields.get("answer", "accept") != "accept"  # of Prodigy
         if is_refused or (labelled and row.is_annotated is False):
             left_out.append(row.where)
@@ -165,15 +165,15 @@ def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: boo
 def _has_characters(path: Path, table: TableFormat) -> bool:
     """Whether the tokens of rows are characters, among them spaces, as those of KLUE-NER are."""
     tokens = (value_of(row.fields, *_WORDS) for row in itertools.islice(read_rows(path, table), _ROWS_TO_LOOK_AT))
-    found = [row for row in tokens if _are_strings(row)]
-    return any(" " in row for row in found) and all(len(token) == 1 for row in found for token in row)
+    lists = [row for row in tokens if _are_strings(row)]
+    return any(" " in row for row in lists) and all(len(token) == 1 for row in lists for token in row)
 
 
 def _are_strings(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def _of_words(row: Row, tags: _Tags, labelled: bool, make: Callable[..., TaggedText]) -> TaggedText:
+def _of_words(row: TableRow, tags: _Tags, labelled: bool, make: Callable[..., TaggedText]) -> TaggedText:
     words, values = value_of(row.fields, *_WORDS), value_of(row.fields, *_TAGS)
     if not labelled:
         values = [OUTSIDE] * len(words if isinstance(words, list) else ())
@@ -189,20 +189,20 @@ def _joined(place: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText
     return TaggedText(place, " ".join(words), spans, tuple(tags))
 
 
-def _of_spans(row: Row, values: Any) -> TaggedText:
+def _of_spans(row: TableRow, values: Any) -> TaggedText:
     text = string_of(row, "text")
     if not isinstance(values, list):
         raise ValueError(f"{row.where}: `text` must be a string and `spans` a list of spans; {_CURE}.")
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     for start, end, label in sorted(_span(row.where, value) for value in values):
         if not 0 <= start < end <= len(text):
             raise ValueError(
                 f"{row.where}: the span from {start} to {end} is not in the text of {len(text)} characters; correct it."
             )
-        if found and start < found[-1][1]:
-            raise ValueError(f"{row.where}: the spans {found[-1][:2]} and {(start, end)} overlap; keep one of them.")
-        found.append((start, end, label))
-    return TaggedText(row.where, text, spans=tuple(found))
+        if spans and start < spans[-1][1]:
+            raise ValueError(f"{row.where}: the spans {spans[-1][:2]} and {(start, end)} overlap; keep one of them.")
+        spans.append((start, end, label))
+    return TaggedText(row.where, text, spans=tuple(spans))
 
 
 def _span(place: str, value: Any) -> tuple[int, int, str]:
@@ -257,17 +257,17 @@ class _Lines:
         """The texts of the file."""
         make: Callable[..., TaggedText] = _of_characters if self._is_characters else _joined
         words: list[str] = []
-        own: list[str] = []
+        word_tags: list[str] = []
         numbers: list[int] = []
         for number, line in enumerate(itertools.chain(self._lines(), [""]), start=1):
             if self._ends_text(line):
                 if words:
                     places = functools.partial(self._place, numbers)
-                    yield make(places(0), words, tags.of(places, own))
-                words, own, numbers = [], [], []
+                    yield make(places(0), words, tags.of(places, word_tags))
+                words, word_tags, numbers = [], [], []
             elif unit := self._unit(number, line, bool(words), tags):
                 words.append(unit[0])
-                own.append(unit[1])
+                word_tags.append(unit[1])
                 numbers.append(number)
 
     def _place(self, numbers: Sequence[int], index: int) -> str:

@@ -112,8 +112,8 @@ class EncodedTags:
             best = best_windows(len(spans), self.start[first:end], self.count[first:end])
             tokens = np.empty([len(spans), *predictions[first].shape[1:]], predictions[first].dtype)
             for window in range(first, end):
-                own = np.flatnonzero(best == window - first)
-                tokens[own] = predictions[window][own - self.start[window]]
+                mine = np.flatnonzero(best == window - first)
+                tokens[mine] = predictions[window][mine - self.start[window]]
             joined.append(tokens)
         return joined
 
@@ -143,13 +143,13 @@ def encode_tagged(
     stride = window_stride(max_length, doc_stride)
     parts = _parts(tokenizer, texts, names, BatchLayout(max_length, doc_stride=stride))
     rows = ((text.text, text.words, text.tags, text.spans) for text in texts)
-    found = gather(parts, folder, [rows], [tokenizer.vocab_hash, list(names), max_length, stride])
-    report_parts(found.pop("counts"))
-    encoded = EncodedTexts.take(found, tokenizer, max_length)
-    lengths = np.concatenate(found.pop("num_tokens"))
-    spans = Ragged.of([part.reshape(-1, 2) for part in found.pop("spans")], lengths)
-    labels = Ragged(found.pop("labels"), spans.starts, spans.lengths)
-    numbers = {name: np.concatenate(parts) for name, parts in found.items()}
+    columns = gather(parts, folder, [rows], [tokenizer.vocab_hash, list(names), max_length, stride])
+    report_parts(columns.pop("counts"))
+    encoded = EncodedTexts.take(columns, tokenizer, max_length)
+    lengths = np.concatenate(columns.pop("num_tokens"))
+    spans = Ragged.of([part.reshape(-1, 2) for part in columns.pop("spans")], lengths)
+    labels = Ragged(columns.pop("labels"), spans.starts, spans.lengths)
+    numbers = {name: np.concatenate(parts) for name, parts in columns.items()}
     return EncodedTags(texts, encoded, spans=spans, labels=labels, **numbers)
 
 
@@ -170,7 +170,7 @@ def _parts(
             "num_tokens": num_tokens.astype(np.int32),
             "counts": counts_of(num_tokens),
             "spans": np.concatenate(spans).reshape(-1),
-            "labels": np.concatenate([_labels(text, own, names) for text, own in zip(part, spans)]),
+            "labels": np.concatenate([_labels(text, token_spans, names) for text, token_spans in zip(part, spans)]),
         }
         num_texts += len(part)
 
@@ -178,9 +178,9 @@ def _parts(
 def first_tokens(text: TaggedText, spans: np.ndarray) -> list[int | None]:
     """The index of the first token that ends in each word of a text; None for a word without tokens."""
     words, ends = np.array(text.words or (), np.int64).reshape(-1, 2), spans[:, 1]
-    found = np.searchsorted(ends, words[:, 0], side="right").tolist()  # tokens are in order
+    tokens = np.searchsorted(ends, words[:, 0], side="right").tolist()  # tokens are in order
     return [
-        token if token < len(ends) and ends[token] <= end else None for token, end in zip(found, words[:, 1].tolist())
+        token if token < len(ends) and ends[token] <= end else None for token, end in zip(tokens, words[:, 1].tolist())
     ]
 
 

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from albert_tf.tokenization.hangul import SPELLED_OUT, compose_syllables
 
 # Noncharacters, which Unicode reserves for internal use.

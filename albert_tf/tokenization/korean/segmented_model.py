@@ -56,8 +56,8 @@ class SegmentedModel:
         # Maps positions of the marked text, and its end, to the original text.
         widths = (_width(character, text) for character in _as_text(text))
         positions = np.cumsum([0, *(0 if character == BORDER else next(widths) for character in marked)])
-        kept = encoded.ids != self._border
-        return EncodedWithOffsets(encoded.ids[kept], positions[encoded.offsets[kept]].astype(np.int32))
+        is_piece = encoded.ids != self._border
+        return EncodedWithOffsets(encoded.ids[is_piece], positions[encoded.offsets[is_piece]].astype(np.int32))
 
     def decode(self, ids: list[int]) -> str:
         return self._model.decode(ids)
@@ -89,8 +89,8 @@ class SegmentedModel:
 
     def _mark(self, texts: Sequence[str | bytes]) -> list[Any]:
         """Segments texts; values of other types are returned unchanged, for the model to reject."""
-        given = [_as_text(text) if isinstance(text, str | bytes) else "" for text in texts]
-        marked = self._segmenter.mark(given)
+        plain = [_as_text(text) if isinstance(text, str | bytes) else "" for text in texts]
+        marked = self._segmenter.mark(plain)
         return [one if isinstance(text, str | bytes) else text for one, text in zip(marked, texts, strict=True)]
 
 

@@ -100,12 +100,12 @@ def read_shipped(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes 
 def compile_charsmap(base: bytes, do_lower_case: bool, keep_accents: bool) -> bytes:
     """Compiles the clean-up followed by the rules `base`, with the Unicode version of the running Python."""
     clean = functools.partial(clean_characters, do_lower_case=do_lower_case, keep_accents=keep_accents)
-    own = _Rules(base)
+    model_rules = _Rules(base)
     cleaned = dict(_changed_characters(clean))
-    rules = {character: own.rewrite(character) for character in own.keys if len(character) == 1}
-    rules |= {character: own.rewrite(target) for character, target in cleaned.items()}
+    rules = {character: model_rules.rewrite(character) for character in model_rules.keys if len(character) == 1}
+    rules |= {character: model_rules.rewrite(target) for character, target in cleaned.items()}
     rules = {character: target for character, target in rules.items() if character != target}
-    rules |= _rules_over_neighbours(own, cleaned, clean)
+    rules |= _rules_over_neighbours(model_rules, cleaned, clean)
     return _compile(rules)
 
 
@@ -144,12 +144,12 @@ def _changed_characters(clean: Callable[[str], str]) -> Iterator[tuple[str, str]
                 yield character, target
 
 
-def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable[[str], str]) -> dict[str, str]:
+def _rules_over_neighbours(model_rules: _Rules, cleaned: dict[str, str], clean: Callable[[str], str]) -> dict[str, str]:
     """Returns the model's rules for several characters, with every text that the clean-up maps to their keys.
 
     Only rules that match cleaned text matter: Hangul jamo that form a syllable, and vowel signs of some Indic scripts.
     """
-    keys = [key for key in own.keys if len(key) > 1 and clean(key) == key]
+    keys = [key for key in model_rules.keys if len(key) > 1 and clean(key) == key]
     sources = defaultdict(list)
     for character, target in cleaned.items():
         sources[target].append(character)
@@ -167,7 +167,7 @@ def _rules_over_neighbours(own: _Rules, cleaned: dict[str, str], clean: Callable
 
     rules: dict[str, str] = {}
     for key in keys:
-        rules |= dict.fromkeys((source for source in expand(key) if len(source) > 1), own.rewrite(key))
+        rules |= dict.fromkeys((source for source in expand(key) if len(source) > 1), model_rules.rewrite(key))
         _check_count(len(rules))
     return rules
 

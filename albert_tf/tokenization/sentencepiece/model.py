@@ -178,8 +178,8 @@ class SentencePieceModel:
 
     @functools.cached_property
     def _parts(self) -> PieceParts:
-        own = frozenset(map(self.processor.PieceToId, self._user_defined))
-        return PieceParts(self._digit_comma, frozenset(self._byte_ids), own)
+        user_defined = frozenset(map(self.processor.PieceToId, self._user_defined))
+        return PieceParts(self._digit_comma, frozenset(self._byte_ids), user_defined)
 
     def _scores(self) -> list[float]:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]

@@ -60,7 +60,7 @@ def encode_with_offsets(
     processor: sentencepiece.SentencePieceProcessor, parts: PieceParts, text: str | bytes
 ) -> EncodedWithOffsets:
     """Encodes one text with offsets, in bytes if the text is bytes."""
-    given, text = text, as_utf8(text)
+    original, text = text, as_utf8(text)
     encoded = processor.Encode(text, return_type="offset_mapping")
     ids, pieces = encoded["ids"], encoded["pieces"]
     if parts.byte_ids or not parts.digit_comma.pieces.keys().isdisjoint(ids):
@@ -70,8 +70,8 @@ def encode_with_offsets(
         lengths = list(map(len, pieces))
     cleaned, origins = processor.Normalize(text, with_offsets=True)
     offsets = _spans(cleaned, origins, np.array(lengths, np.int64))
-    if isinstance(given, str) and isinstance(text, bytes):
-        offsets = _bytes_to_characters(given, offsets)
+    if isinstance(original, str) and isinstance(text, bytes):
+        offsets = _bytes_to_characters(original, offsets)
     return EncodedWithOffsets(np.array(ids, np.int32), offsets)
 
 

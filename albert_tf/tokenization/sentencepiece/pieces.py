@@ -22,8 +22,8 @@ def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: st
         ValueError: a special piece is missing, or is an ordinary piece, which text could contain.
     """
     ids = [processor.PieceToId(piece) for piece in SPECIAL_PIECES]
-    found = list(zip(SPECIAL_PIECES, ids, strict=True))
-    missing = [piece for piece, index in found if processor.IdToPiece(index) != piece]
+    pieces = list(zip(SPECIAL_PIECES, ids, strict=True))
+    missing = [piece for piece, index in pieces if processor.IdToPiece(index) != piece]
     if missing:
         raise ValueError(
             f"An ALBERT vocabulary must have the pieces {', '.join(SPECIAL_PIECES)}. Received: {source}, which lacks "
@@ -31,7 +31,7 @@ def find_special_ids(processor: sentencepiece.SentencePieceProcessor, source: st
         )
     if not processor.IsUnknown(ids[1]):
         raise ValueError(f"{source} does not have {UNK_PIECE} for the unknown piece; restore the file.")
-    ordinary = [piece for piece, index in found if index != ids[1] and not processor.IsControl(index)]
+    ordinary = [piece for piece, index in pieces if index != ids[1] and not processor.IsControl(index)]
     if ordinary:
         raise ValueError(
             "ALBERT's special pieces must be control symbols, so that plain text does not match them. "

@@ -169,16 +169,16 @@ class CleanUpInGraph(tf.Module):
         blocks = tf.gather(tf.constant(self._table.blocks), tf.bitwise.right_shift(texts.values, 8))
         positions = blocks + tf.bitwise.bitwise_and(texts.values, _BLOCK - 1)
         codes = tf.gather(tf.constant(self._table.rows), positions)  # [T, K]
-        kept = tf.not_equal(codes, _NOTHING)
+        is_used = tf.not_equal(codes, _NOTHING)
         parts = tf.bitwise.right_shift(codes, 1)
         parts = tf.concat([parts[:, :1] + texts.values[:, tf.newaxis], parts[:, 1:]], axis=1)
-        counts = sums(tf.reduce_sum(tf.cast(kept, tf.int32), axis=1))
+        counts = sums(tf.reduce_sum(tf.cast(is_used, tf.int32), axis=1))
         return CleanedTexts(
             tf.RaggedTensor.from_row_splits(
-                tf.boolean_mask(parts, kept), tf.gather(counts, texts.row_splits), validate=False
+                tf.boolean_mask(parts, is_used), tf.gather(counts, texts.row_splits), validate=False
             ),
-            tf.equal(tf.bitwise.bitwise_and(tf.boolean_mask(codes, kept), 1), 1),
-            tf.cast(tf.where(kept)[:, 0], tf.int32),
+            tf.equal(tf.bitwise.bitwise_and(tf.boolean_mask(codes, is_used), 1), 1),
+            tf.cast(tf.where(is_used)[:, 0], tf.int32),
         )
 
 
@@ -254,8 +254,8 @@ def _compose(texts: tf.RaggedTensor) -> tf.Tensor:
     vowel = tf.where(vowels, letters - _VOWELS[0], 0)
     end = tf.pad(tf.where(trailing, letters - _TRAILING[0] + 1, 0), [[0, 2]])
     written = ((letters - _LEADING[0]) * len(_VOWELS) + tf.pad(vowel, [[0, 1]])[1:]) * _OF_A_VOWEL + end[2:]
-    kept = tf.where(vowels | trailing, 0, letters + tf.where(opens, end[1:-1], 0))
-    return tf.where(starts, _SYLLABLES[0] + written, kept)
+    others = tf.where(vowels | trailing, 0, letters + tf.where(opens, end[1:-1], 0))
+    return tf.where(starts, _SYLLABLES[0] + written, others)
 
 
 def _among(letters: tf.Tensor, codes: range) -> tf.Tensor:

@@ -51,17 +51,17 @@ class LongestMatch:
         ids: list[bytes] = []
         rest, node = word, self._initial_tree
         while rest:
-            found = None
+            longest = None
             for character in rest:
                 node = node.get(character)
                 if node is None:
                     break
                 if _END in node:
-                    found = node[_END]
-            if found is None:
+                    longest = node[_END]
+            if longest is None:
                 return self._unknown_row
-            ids.append(found[0])
-            rest, node = rest[found[1] :], self._following_tree
+            ids.append(longest[0])
+            rest, node = rest[longest[1] :], self._following_tree
         return b"".join(ids)
 
 

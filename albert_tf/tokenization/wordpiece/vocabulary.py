@@ -192,7 +192,7 @@ class WordPieceOptions:
 
 
 def read_wordpiece_options(
-    folder: Path, pieces: Sequence[str], recorded: Mapping[str, Any], **given: str | bool | None
+    folder: Path, pieces: Sequence[str], recorded: Mapping[str, Any], **arguments: str | bool | None
 ) -> WordPieceOptions:
     """Returns the given options, else those in `tokenizer_config.json` or `recorded`, else defaults for the pieces.
 
@@ -206,7 +206,7 @@ def read_wordpiece_options(
         recorded = {"keep_accents": not recorded["strip_accents"]} | recorded
     names = asdict(WordPieceOptions())
     options: dict[str, Any] = {name: recorded[name] for name in names if recorded.get(name) is not None}
-    options |= {name: value for name, value in given.items() if value is not None}
+    options |= {name: value for name, value in arguments.items() if value is not None}
     options.setdefault("scheme", recognise_scheme(pieces))
     options.setdefault("keep_accents", options["scheme"] == WORD_END or options.get("do_lower_case") is False)
     try:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from albert_tf.data.finetuning.batches import epoch_batches, steps_per_epoch, training_dataset
-from albert_tf.data.finetuning.encoded import encode_texts, rows_by_length
+from albert_tf.data.finetuning.batches import steps_per_epoch, training_dataset
+from albert_tf.data.finetuning.encoded import encode_texts, epoch_batches, rows_by_length
 from albert_tf.data.sharding import InputShard
 from tests.toy_task import mood_rows, tokenizer
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from albert_tf.data import PrepareOptions, prepare
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 from tests.data.small_corpus import CORPUS
 from tests.parameters import first_of
 

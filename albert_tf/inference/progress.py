@@ -16,12 +16,16 @@ _report: contextvars.ContextVar[Callable[[int, int | None, str], None] | None] =
 
 
 @contextlib.contextmanager
-def progress_line(title: str, shown: bool = True) -> Iterator[None]:
+def progress_line(title: str, shown: bool = True) -> Iterator[Callable[..., None]]:
     """Shows a line on standard error, if that is a terminal, until the context ends.
 
     Args:
         title: what is being done.
         shown: False to show nothing.
+
+    Yields:
+        A function to be called with how much is done, of how much if that is known, the unit, and the stage if the work
+        has several; rates are those of a stage.
     """
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -33,22 +37,31 @@ def progress_line(title: str, shown: bool = True) -> Iterator[None]:
         open(os.dup(sys.stderr.fileno()) if is_shown and sys.stderr else os.devnull, "w", errors="replace") as file,
         Progress(*columns, console=Console(file=file), transient=True, disable=not is_shown) as progress,
     ):
-        task, begun, done = progress.add_task(title, total=None, count=""), 0.0, 0
+        task, begun, done_rows = progress.add_task(title, total=None, count=""), {}, 0
+
+        def show(done: int, total: int | None, unit: str, stage: str = title) -> None:
+            seconds = time.monotonic() - begun.setdefault(stage, time.monotonic())
+            if done:
+                rate = done / max(seconds, 1e-3)
+                of, left = ("", "") if total is None else (f" of {total:,}", f", {(total - done) / rate:,.0f} s left")
+                progress.update(task, description=stage, count=f"{done:,}{of} {unit}, {rate:,.1f}/s{left}")
 
         def report(count: int, total: int | None, unit: str) -> None:
-            nonlocal begun, done
-            begun, done = begun or time.monotonic(), done + count
-            if not done:
-                return
-            rate = done / max(time.monotonic() - begun, 1e-3)
-            of, left = ("", "") if total is None else (f" of {total:,}", f", {(total - done) / rate:,.0f} s left")
-            progress.update(task, count=f"{done:,}{of} {unit}, {rate:,.1f}/s{left}")
+            nonlocal done_rows
+            done_rows += count
+            show(done_rows, total, unit)
 
         token = _report.set(report)
         try:
-            yield
+            yield show
         finally:
             _report.reset(token)
+
+
+def show_compiling(shape: tuple[int, ...]) -> None:
+    """Says within a `progress_line` that a program for a shape is compiled, until more rows are done."""
+    if report := _report.get():
+        report(0, None, f"rows; compiling for {' x '.join(map(str, shape))}")
 
 
 def counted(

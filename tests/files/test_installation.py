@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from albert_tf.extras import install_command
+from albert_tf.files.installation import install_command
 
 
 @pytest.mark.parametrize(

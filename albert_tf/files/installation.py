@@ -22,8 +22,8 @@ def install_command(extra: str) -> str:
     Reference: https://packaging.python.org/en/latest/specifications/direct-url.
     """
     # In a checkout there may be two: what installs it leaves an `egg-info` there, which does not tell.
-    found = importlib.metadata.distributions(name="albert-tf")
-    origin = next(filter(None, (one.read_text("direct_url.json") for one in found)), "{}")
+    installations = importlib.metadata.distributions(name="albert-tf")
+    origin = next(filter(None, (one.read_text("direct_url.json") for one in installations)), "{}")
     url = urllib.parse.urlsplit(json.loads(origin).get("url", ""))
     source = urllib.request.url2pathname(url.path) if url.scheme == "file" else ""
     if not source or not pathlib.Path(source).exists():

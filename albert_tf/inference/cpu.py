@@ -1,4 +1,4 @@
-"""What the processor has."""
+"""What the CPU can do."""
 
 import functools
 import pathlib

@@ -1,0 +1,264 @@
+"""Texts straight into `fit`, `evaluate` and `predict`.
+
+Letters: N texts, B batch, L sequence, C classes.
+"""
+
+import functools
+import itertools
+import math
+import pathlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+
+from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, encode_texts, epoch_batches, rows_by_length
+from albert_tf.data.finetuning.text_counts import report_together
+from albert_tf.files.json import nearest, read_json
+from albert_tf.files.urls import location
+from albert_tf.layers.kernels import runs_on_cpu
+from albert_tf.models.inputs import check_labels
+from albert_tf.tokenization.files import vocabulary_of
+
+if TYPE_CHECKING:
+    from albert_tf.tokenization import AlbertTokenizer
+
+_BATCH_SIZE = 32  # Keras' own default
+# Where `finetune` writes the settings of a model, and where earlier versions did.
+_SETTINGS_FILES = ("model.json", "recipe.json")
+
+
+class Preprocessor:
+    """How a model makes its inputs of texts: its attribute `preprocessor`.
+
+    Args:
+        tokenizer: AlbertTokenizer; or the path of one, which is loaded when it is first needed.
+        max_length: int. Maximum number of ids of a text or pair. None: the model's `max_length` if it has one, else as
+            many as it has positions.
+
+    Example:
+
+    >>> import albert_tf
+    >>> tokenizer = albert_tf.AlbertTokenizer.english()
+    >>> config = albert_tf.AlbertConfig.from_preset("tiny").replace(vocab_size=len(tokenizer))
+    >>> model = albert_tf.AlbertForSequenceClassification(config, labels=["bad", "good"])
+    >>> model.preprocessor = albert_tf.Preprocessor(tokenizer, max_length=128)
+    >>> model.predict(["A fine film.", "A waste of time."], verbose=0)["logits"].shape
+    (2, 2)
+    """
+
+    def __init__(self, tokenizer: "AlbertTokenizer | str | pathlib.Path", max_length: int | None = None):
+        self._source, self.max_length = tokenizer, max_length
+
+    @classmethod
+    def beside(cls, checkpoint: pathlib.Path) -> "Preprocessor | None":
+        """That of a checkpoint, with the `max_length` of its fine-tuning; None for a file, or without a vocabulary."""
+        file = None if checkpoint.is_file() else vocabulary_of(checkpoint)
+        if file is None:
+            return None
+        folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
+        cure = "restore it, or remove it to use the defaults"
+        settings = [read_json(folder / name, cure=cure) for name in _SETTINGS_FILES if (folder / name).is_file()]
+        return cls(file, next((record["max_length"] for record in settings if record.get("max_length")), None))
+
+    @functools.cached_property
+    def tokenizer(self) -> "AlbertTokenizer":
+        """What makes ids of texts."""
+        if not isinstance(self._source, str | pathlib.Path):
+            return self._source
+        from albert_tf.tokenization import AlbertTokenizer
+
+        return AlbertTokenizer.from_pretrained(self._source)
+
+    def save(self, folder: str | pathlib.Path, vocab_size: int) -> None:
+        """Writes the tokenizer if it fits a model, and if the folder has no vocabulary, which may be another one."""
+        if vocabulary_of(location(folder)) is None and len(self.tokenizer) == vocab_size:
+            self.tokenizer.save_pretrained(folder)
+
+    def encode(self, model: Any, columns: Sequence[list[Any]]) -> EncodedTexts:
+        """Tokenizes N texts, or texts and their pairs, for a model; warns of those that are cut or empty."""
+        self.tokenizer.check_fits(model.config.vocab_size)
+        positions, length = model.config.max_position_embeddings, self.max_length
+        if length is None:
+            length = getattr(model, "max_length", positions)
+        if type(length) is not int or not 3 <= length <= positions:
+            raise ValueError(
+                f"`max_length` of a Preprocessor must be an integer from 3 to max_position_embeddings={positions}. "
+                f"Received: max_length={length!r}."
+            )
+        if len(columns) > model.max_columns or len({len(column) for column in columns}) > 1:
+            wanted = (
+                "one list of texts" if model.max_columns == 1 else "a list of texts, or (texts, pairs) of one length"
+            )
+            received = " and ".join(f"{len(column)} texts" for column in columns)
+            raise ValueError(f"{type(model).__name__} takes {wanted}. Received: {received}; pass them in that form.")
+        return encode_texts(self.tokenizer, columns[0], columns[1] if len(columns) > 1 else None, length)
+
+
+def columns_of(model: Any, x: Any) -> list[list[Any]] | None:
+    """The texts in inputs, and their pairs if there are, as lists; None for inputs that the model takes as they are.
+
+    Raises:
+        ValueError: the model's `preprocessor` is something else.
+    """
+    if model.preprocessor is None or not model.max_columns:
+        return None
+    if not isinstance(model.preprocessor, Preprocessor):
+        raise ValueError(
+            f"`model.preprocessor` must be a Preprocessor or None. Received: {model.preprocessor!r}; set "
+            "Preprocessor(tokenizer)."
+        )
+    is_pair = isinstance(x, tuple) and len(x) == 2 and not any(isinstance(column, str) for column in x)
+    columns = [texts for column in (x if is_pair else (x,)) if (texts := _texts(column)) is not None]
+    return columns if len(columns) == 1 + is_pair else None
+
+
+def _texts(column: Any) -> list[Any] | None:
+    """A list, an array, a tensor or a pandas Series of strings as a list; None for anything else."""
+    dtype = getattr(column, "dtype", None)
+    if dtype is not None:
+        is_text = getattr(dtype, "kind", "") in ("O", "U", "S", "T") or dtype == "string"
+        column = np.asarray(column, object).tolist() if is_text and len(column.shape) == 1 else None
+    if not isinstance(column, Sequence) or isinstance(column, str | bytes):
+        return None
+    return list(column) if not len(column) or any(isinstance(text, str | bytes) for text in column) else None
+
+
+@dataclass(frozen=True)
+class _Examples:
+    """N tokenized texts, alone, with labels, or with labels and weights."""
+
+    encoded: EncodedTexts
+    labels: tuple[Any, ...] = ()
+
+    def batch(self, rows: np.ndarray) -> tuple[Any, ...]:
+        """Inputs, and labels and weights if there are, of some of them."""
+        return self.encoded.batch(rows), *keras.tree.map_structure(lambda array: array[rows], self.labels)
+
+
+class TextBatches(keras.utils.PyDataset):
+    """Batches of some of the examples.
+
+    Args:
+        examples: the examples.
+        rows: the indices of those, int [N].
+        batch_size: B.
+        order: `"shuffled"`, in batches of similar length that are others in each epoch; `"unchanged"`; or `"sorted"` by
+            length.
+        max_tokens: of sorted batches, see `rows_by_length`.
+    """
+
+    def __init__(
+        self, examples: _Examples, rows: np.ndarray, batch_size: int, order: str, max_tokens: int | None = None
+    ):
+        super().__init__()
+        self._examples, self._rows, self._batch_size, self._order = examples, rows, batch_size, order
+        self._max_tokens, self._seed, self._epochs = max_tokens, random.randrange(1 << 32), itertools.count()
+        self.batches = self._draw()
+
+    def _draw(self) -> list[np.ndarray]:
+        lengths, size = self._examples.encoded.lengths[self._rows], self._batch_size
+        if self._order == "shuffled":
+            batches = epoch_batches(lengths, size, self._seed, next(self._epochs))
+        elif self._order == "unchanged":
+            batches = np.split(np.arange(len(lengths)), range(size, len(lengths), size))
+        else:
+            batches = rows_by_length(lengths, size, self._max_tokens, longest_first=True)
+        return [self._rows[batch] for batch in batches]
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        if index == 0 and self._order == "shuffled":  # an epoch begins
+            self.batches = self._draw()
+        return self._examples.batch(self.batches[index])
+
+    def in_order_of_texts(self, outputs: Any) -> Any:
+        """Outputs [N, ...] for all batches, one after the other, in the order of the texts."""
+        places = np.argsort(np.concatenate(self.batches))
+        return keras.tree.map_structure(lambda array: array[places], outputs)
+
+
+@report_together()
+def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, Any]:
+    """The arguments of `fit`, `evaluate` or `predict` by name, with TextBatches in the place of texts and labels."""
+    arguments, size = dict(arguments), arguments.get("batch_size") or _BATCH_SIZE
+    held_out_size, validation = arguments.get("validation_batch_size") or size, arguments.get("validation_data")
+    if isinstance(validation, list | tuple) and (columns := columns_of(model, validation[0])):
+        examples = _labelled(model, columns, *validation[1:])
+        arguments["validation_data"] = TextBatches(examples, np.arange(len(columns[0])), held_out_size, "sorted")
+    columns = columns_of(model, arguments.get("x"))
+    if columns is None:
+        return arguments
+    if not columns[0]:
+        return {**arguments, "x": np.zeros((0, 8), "int32")}
+    rows, order = np.arange(len(columns[0])), "sorted"
+    if method == "predict":
+        if arguments.get("steps") is not None:
+            raise ValueError(f"`steps` must be None for texts. Received: steps={arguments['steps']}; pass fewer texts.")
+        # JAX compiles for every shape.
+        limit = MAX_TOKENS if runs_on_cpu() and keras.backend.backend() != "jax" else None
+        examples = _Examples(model.preprocessor.encode(model, columns))
+        return {**arguments, "x": TextBatches(examples, rows, size, order, limit)}
+    labels = (arguments.pop(name, None) for name in ("y", "sample_weight", "class_weight"))
+    examples = _labelled(model, columns, *labels)
+    if method == "fit":
+        order = "shuffled" if arguments.get("shuffle", True) else "unchanged"
+        arguments["shuffle"] = False  # it is done here
+        fraction = arguments.pop("validation_split", None)
+        if fraction and validation is None:
+            rows, held_out = np.split(rows, [math.floor(len(rows) * (1 - fraction))])  # the last ones, as in Keras
+            if not len(rows) or not len(held_out):
+                raise ValueError(
+                    f"`validation_split` must leave texts to train on and to validate. Received: validation_split="
+                    f"{fraction} of {len(columns[0])} texts."
+                )
+            arguments["validation_data"] = TextBatches(examples, held_out, held_out_size, "sorted")
+    return {**arguments, "x": TextBatches(examples, rows, size, order)}
+
+
+def one_batch(model: Any, columns: list[list[Any]]) -> dict[str, np.ndarray]:
+    """The inputs of all texts, in their order."""
+    encoded = model.preprocessor.encode(model, columns)
+    return encoded.batch(np.arange(len(encoded)))
+
+
+def _labelled(model: Any, columns: list[list[Any]], y=None, weights=None, class_weight=None) -> _Examples:
+    """Tokenizes texts, and checks their labels."""
+    y = check_labels(model, with_ids(model, y), {"B": len(columns[0])})
+    if class_weight is not None:
+        if weights is not None:
+            raise ValueError("`class_weight` must be None if there are sample weights. Received: both; multiply them.")
+        weights = np.array([class_weight.get(label, 1.0) for label in np.ravel(np.asarray(y)).tolist()], "float32")
+    labels = () if y is None else (y,) if weights is None else (y, weights)
+    labels = keras.tree.map_structure(np.asarray, labels)
+    if sizes := {len(array) for array in keras.tree.flatten(labels)} - {len(columns[0])}:
+        raise ValueError(
+            f"Texts, labels and weights must be as many. Received: {len(columns[0])} texts and {sizes.pop()} of these."
+        )
+    return _Examples(model.preprocessor.encode(model, columns), labels)
+
+
+def with_ids(model: Any, y: Any) -> Any:
+    """Labels with the ids of classes in place of their names; for several labels of a text, decisions [N, C]."""
+    ids = {name: index for index, name in enumerate(getattr(model, "labels", ()))}
+    if getattr(model, "problem", "") == "multi_label" and isinstance(y, Sequence):
+        if any(isinstance(name, str) for row in y for name in row):
+            decisions = np.zeros((len(y), len(ids)), "int32")
+            for row, names in enumerate(y):
+                decisions[row, [id_of(name, ids) for name in names]] = 1
+            return decisions
+    elif ids and (names := _texts(y)):
+        return np.array([id_of(name, ids) for name in names], "int32")
+    return y
+
+
+def id_of(name: Any, ids: Mapping[Any, int]) -> int:
+    """The id of a class; raises ValueError if the model has none of this name."""
+    if name not in ids:
+        raise ValueError(f"Labels must be among the model's: {', '.join(ids)}. Received: {name!r}{nearest(name, ids)}")
+    return ids[name]
