@@ -8,6 +8,8 @@ import pytest
 import albert_tf
 from albert_tf.inference import keras_network
 from albert_tf.inference.keras_network import KerasNetwork
+from albert_tf.inference.progress import progress_line
+from tests.cli.terminal import terminal
 from tests.toy_task import mood_rows
 
 TEXTS = [" ".join([text] * (1 + number % 4)) for number, (text, _) in enumerate(mood_rows(45, seed=6))]
@@ -93,7 +95,9 @@ def test_few_texts_make_small_batches(folders, shapes):
 def test_a_program_is_made_for_a_shape_that_many_batches_have(folders, shapes, monkeypatch):
     monkeypatch.setattr(keras_network, "BATCHES_BEFORE_XLA", 2)
     predictor = albert_tf.pipeline(folders["classifier"])
-    answers = [predictor(TEXTS[0]).score for _ in range(4)]
+    with terminal(monkeypatch) as shown, progress_line("predict"):
+        answers = [predictor(TEXTS[0]).score for _ in range(4)]
+    assert "2 rows; compiling for 1 x 16" in shown[0]
     assert num_programs(predictor) == 1
     np.testing.assert_allclose(answers, answers[0], rtol=0, atol=1e-5)
     predictor(TEXTS[:2])
