@@ -84,6 +84,14 @@ def run_python() -> Callable[..., subprocess.CompletedProcess]:
     return run
 
 
+@pytest.fixture
+def accelerator(monkeypatch) -> None:
+    """Lets the package take this machine's CPU for an accelerator; XLA compiles for either."""
+    import keras
+
+    monkeypatch.setattr(keras.distribution, "list_devices", lambda *_: ["gpu:0"])
+
+
 OTHER_TASKS = ("questions", "questions_beam", "tags", "choices", "embedding")
 
 

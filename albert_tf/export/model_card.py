@@ -40,7 +40,7 @@ def write_model_card(
         name: its name.
         source: the folder that it comes from, whose recipe and scores are published.
         license: such as `"Apache-2.0"`; None if it is unknown.
-        form: `precision`, `frozen`, `xla` and `largest_difference` of the export.
+        form: `precision`, `frozen`, `xla`, `lengths` and `largest_difference` of the export.
     """
     recipe, report = read_record(source)
     card = {

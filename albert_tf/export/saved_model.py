@@ -72,7 +72,7 @@ def export_saved_model(
         license: of the model, for its description, such as `"Apache-2.0"`.
         precision: of weights and computation; outputs are float32. `"bfloat16"` halves the weights' size.
         frozen: whether the weights are constants of the graph rather than variables.
-        xla: whether XLA compiles the network, again for each shape of its inputs.
+        xla: whether XLA compiles the network, for few shapes of its inputs, see `saved_models/README.md`. For GPUs.
         attention: whether to add the signature `attention`, which makes the graph larger by a third.
         windows: for labels and numbers of single texts, how the logits of the windows of a long one are joined,
             `"mean"` or `"max"`. None: as in training.
@@ -104,7 +104,8 @@ def export_saved_model(
         loaded.tokenizer.save_pretrained(partial / TOKENIZER_FOLDER)
         restored = tf.saved_model.load(str(partial))
         difference = _checked_difference(exact, restored, is_exact)
-        form = {"precision": precision, "frozen": frozen, "xla": xla, "largest_difference": difference}
+        form = {"precision": precision, "frozen": frozen, "xla": xla, "lengths": served.lengths}
+        form |= {"largest_difference": difference}
         write_model_card(partial, loaded, name, source, license, form)
         folder = publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)

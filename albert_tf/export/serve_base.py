@@ -11,7 +11,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.data.finetuning.few_shapes import padded_lengths
 from albert_tf.export.checks import SAMPLES, relative_difference
+from albert_tf.export.few_shapes import in_few_shapes
 from albert_tf.inference.constant_weights import MAX_BYTES, ConstantWeights, num_bytes
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
@@ -28,10 +30,12 @@ class ServedModel(tf.Module):
     Attributes:
         text_ranks: rank of the string tensors that `serving_default` takes, by name.
         token_rank: rank of the tensors that `tokens` takes.
+        lengths: of the shapes that XLA compiles for texts; none without it.
     """
 
     text_ranks: Mapping[str, int] = {"text": 1}
     token_rank = 2
+    lengths: tuple[int, ...] = ()
 
     def __init__(self, loaded: ModelFolder):
         super().__init__()
@@ -79,10 +83,13 @@ class ServedModel(tf.Module):
             self.compute = lambda inputs: constant(inputs)
 
     def use_xla(self) -> None:
-        """Compiles the network, not the operations on strings, for each shape of its inputs."""
+        """Compiles the network, not the operations on strings, for few shapes, which its inputs are padded to."""
         self._kernels = for_layers()  # XLA fuses the plain form itself
         compiled = tf.function(self.network, jit_compile=True, autograph=False)
-        self.compute = lambda inputs: compiled(inputs)  # a function of its own would be saved beside the signatures
+        self.lengths = padded_lengths(self._settings.max_length)
+        longest, pad = self._loaded.model.config.max_position_embeddings, self._loaded.tokenizer.pad_token_id
+        lengths = sorted({*self.lengths, *padded_lengths(longest)})  # the signature `tokens` takes longer rows
+        self.compute = lambda inputs: in_few_shapes(compiled, inputs, lengths, pad)
 
     def signatures(self) -> dict[str, Any]:
         """The signatures by name."""

@@ -25,17 +25,19 @@ class ModelFolder(Predictor):
         network: see Predictor; it follows from the model.
         tokenizer, settings, batch_size: see Predictor.
         max_tokens: see Predictor; by default there is no limit on accelerators.
+        few_shapes: see Predictor; by default on accelerators, where each shape is compiled.
         model: the task model.
         traces_first: see KerasNetwork.
     """
 
     network: Network = dataclasses.field(init=False, repr=False, compare=False)
     max_tokens: int | None = dataclasses.field(default_factory=lambda: MAX_TOKENS if runs_on_cpu() else None)
+    few_shapes: bool = dataclasses.field(default_factory=lambda: not runs_on_cpu())
     model: AlbertBase = dataclasses.field(kw_only=True)
     traces_first: bool = False
 
     def __post_init__(self):
-        object.__setattr__(self, "network", KerasNetwork(self.model, self.traces_first))
+        object.__setattr__(self, "network", KerasNetwork(self.model, self.traces_first, self.few_shapes))
 
 
 def facts_of(model: AlbertBase) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Predictor:
         settings: Settings.
         batch_size: maximum number of rows that are computed at once.
         max_tokens: maximum number of their tokens; None: no limit.
+        few_shapes: see `compute_rows`.
     """
 
     network: Network
@@ -33,6 +34,7 @@ class Predictor:
     settings: Settings
     batch_size: int = 32
     max_tokens: int | None = MAX_TOKENS
+    few_shapes: bool = False
 
     @property
     def task(self) -> str:
@@ -47,7 +49,8 @@ class Predictor:
     def compute(self, rows: Rows, max_tokens: int | None = None, shows_progress: bool = False) -> Iterator[Computed]:
         """Computes tokenized rows in batches, see `compute_rows`; `max_tokens` can lower the predictor's own limit."""
         limits = [limit for limit in (max_tokens, self.max_tokens) if limit is not None]
-        return compute_rows(self.network, rows, self.batch_size, min(limits, default=None), shows_progress)
+        limit = min(limits, default=None)
+        return compute_rows(self.network, rows, self.batch_size, limit, shows_progress, self.few_shapes)
 
     def changed(self, **changes: Any) -> Self:
         """The model with other settings; raises ValueError as `Settings.changed`."""

@@ -136,7 +136,8 @@ class _Examples:
 
     def batch(self, rows: np.ndarray) -> tuple[Any, ...]:
         """Inputs, and labels and weights if there are, of some of them."""
-        return self.encoded.batch(rows), *keras.tree.map_structure(lambda array: array[rows], self.labels)
+        inputs = self.encoded.batch(rows, 8 if runs_on_cpu() else None)
+        return inputs, *keras.tree.map_structure(lambda array: array[rows], self.labels)
 
 
 class TextBatches(keras.utils.PyDataset):
@@ -224,7 +225,7 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
 def one_batch(model: Any, columns: list[list[Any]]) -> dict[str, np.ndarray]:
     """The inputs of all texts, in their order."""
     encoded = model.preprocessor.encode(model, columns)
-    return encoded.batch(np.arange(len(encoded)))
+    return _Examples(encoded).batch(np.arange(len(encoded)))[0]
 
 
 def _labelled(model: Any, columns: list[list[Any]], y=None, weights=None, class_weight=None) -> _Examples:

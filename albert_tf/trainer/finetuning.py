@@ -27,6 +27,7 @@ from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
 from albert_tf.files.validation import checked
 from albert_tf.inference.folder import ModelFolder, facts_of
+from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
 from albert_tf.optimizers.rules import assign_rules
@@ -218,7 +219,6 @@ class _FinetuneRun:
             strategy=options.strategy,
             dtype_policy=options.dtype_policy,
             remat=options.remat,
-            jit_compile=False,  # XLA would recompile the step for every batch length
         )
 
     def train(self, show_progress: bool) -> TrainingState:
@@ -354,7 +354,12 @@ class _FinetuneRun:
 
     def _data(self, step: int) -> Any:
         arguments = self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder
-        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard))
+        # In the order of the seed, on every device: soon the first windows have had batches of all frequent lengths.
+        multiple = 8 if runs_on_cpu() else None
+        full_rows = multiple is None and not self.drops_remainder
+        # A teacher is imitated on all rows, and rows are compared with each other in the ranking of sentences.
+        full_rows = full_rows and self.teacher is None and getattr(self.model, "objective", "") != "ranking"
+        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard, multiple, full_rows))
 
 
 def _optimizer(options: FinetuneOptions, steps: int) -> Any:

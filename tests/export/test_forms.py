@@ -8,7 +8,10 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf import AlbertForSequenceClassification, pipeline
+from albert_tf.data.finetuning.few_shapes import padded_length
 from albert_tf.export import export_saved_model, saved_model, serve_base
+from albert_tf.serving.engine import load_engine
+from albert_tf.serving.saved_model_engine import SavedModelEngine
 from tests.export.test_alone import ALONE
 from tests.parameters import MadeOnce, diagonal
 from tests.tokenization.wordpiece_golden import korean
@@ -108,6 +111,31 @@ def test_xla_compiles_what_has_no_strings(reports):
         assert {"MatMul", "Softmax"} <= ops
         assert not any("entencepiece" in op or "String" in op for op in ops)
     assert any("SentencepieceTokenize" in node.op for node in nodes)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["pretrained", "tags", "questions_beam", "choices", "embedding"])
+def test_shapes_of_programs_do_not_change_answers(reports, kind):
+    assert reports[kind, "xla"].largest_difference <= 1e-5
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["classifier", "questions"])
+def test_a_server_computes_each_shape_first(reports, kind, monkeypatch):
+    shapes, run = [], SavedModelEngine.run
+
+    def recording(engine, signature, inputs):
+        rows, length = run(engine, "tokenize", inputs)["input_ids"].shape
+        shapes.append((padded_length(length, 48), rows))
+        return run(engine, signature, inputs)
+
+    monkeypatch.setattr(SavedModelEngine, "run", recording)
+    engine = load_engine(reports[kind, "xla"].folder, max_rows=3)
+    assert engine.lengths == [16, 32, 48]
+    assert shapes == [(length, rows) for length in (48, 32, 16) for rows in (4, 2, 1)]
+    shapes.clear()
+    assert not load_engine(reports[kind, "frozen"].folder, max_rows=3).lengths
+    assert len(shapes) == 1
 
 
 def test_bfloat16_is_half_as_large_and_says_so(reports):
