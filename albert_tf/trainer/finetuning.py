@@ -218,7 +218,6 @@ class _Run:
             strategy=options.strategy,
             dtype_policy=options.dtype_policy,
             remat=options.remat,
-            jit_compile=False,  # XLA would recompile the step for every batch length
         )
 
     def train(self, show_progress: bool) -> TrainingState:

@@ -39,8 +39,8 @@ class StepMonitor:
 
     Attributes:
         input_stall_seconds: total time that devices have waited for batches.
-        on_compile: called with a shape of inputs, such as "32 x 128", or "" if it varies, and None when a step is traced
-            for it, then with the seconds until its first step was started, which include compiling.
+        on_compile: called when a step is traced, with the shape of its inputs, such as "32 x 128", or "" if that varies,
+            and None; once it was compiled and started, with the shape and the seconds which that took.
     """
 
     def __init__(self, variables, strategy):
