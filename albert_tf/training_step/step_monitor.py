@@ -39,7 +39,7 @@ class StepMonitor:
 
     Attributes:
         input_stall_seconds: total time that devices have waited for batches.
-        on_compile: called when a step is traced, with the shape of its inputs, such as "32 x 128", or "" if that varies,
+        on_compile: called when a step is traced, with the shape of its inputs, such as "32 x 128", or "" if it varies,
             and None; once it was compiled and started, with the shape and the seconds which that took.
     """
 
