@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from keras import tree
 
@@ -52,6 +53,7 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
         specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)
         shapes = [getattr(spec, "shape", None) for spec in specs]
         one_step, steps = functions(tuple(shape.rank if shape is not None else None for shape in shapes))
+        traced.clear()
         begun = time.monotonic()
         if model.jit_compile and not all(shape.is_fully_defined() for shape in shapes if shape is not None):
             logs, stall = _fetched_steps(functools.partial(start, one_step), iterator, model.steps_per_execution)
@@ -59,7 +61,6 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
             logs, stall = start(steps, iterator)
         if traced and model.step_monitor is not None:
             model.step_monitor.on_compile(traced[-1], time.monotonic() - begun)
-        traced.clear()
         _reuse_large_buffers()  # after the first batch, with which TensorFlow forbids it
         add_input_stall(stall)
         return logs
@@ -76,7 +77,7 @@ class StartedSteps:
     def __call__(self, function: Callable, *args) -> Any:
         """Calls the function, which returns tensors, once the last call but one is done."""
         while len(self._outputs) > 1:
-            self._outputs.popleft().numpy()
+            np.asarray(self._outputs.popleft())
         outputs = function(*args)
         self._outputs.extend(tf.nest.flatten(outputs)[:1])  # of a program, all are there at once
         return outputs

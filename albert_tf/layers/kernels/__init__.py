@@ -28,7 +28,7 @@ __all__ = [
     "inference_with",
     "mask_to_bias",
     "runs_on_cpu",
-    "runs_on_gpu",
+    "runs_on_tpu",
 ]
 
 # Kernels of an encoder change only while a graph of it is made.
@@ -90,6 +90,6 @@ def runs_on_cpu() -> bool:
     return keras.distribution.list_devices()[0].startswith("cpu")
 
 
-def runs_on_gpu() -> bool:
-    """Whether there is a GPU."""
-    return keras.distribution.list_devices()[0].startswith("gpu")
+def runs_on_tpu() -> bool:
+    """Whether there is a TPU."""
+    return keras.distribution.list_devices()[0].startswith("tpu")
