@@ -14,7 +14,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
-from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_gpu
+from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_cpu, runs_on_tpu
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
@@ -132,9 +132,9 @@ class AlbertBase(CheckedModel):
             gradient_accumulation_steps: int. Number of microbatches into which `fit` splits each device's rows of a
                 batch. They are computed sequentially and followed by one update with the gradient of the full batch,
                 which saves memory. It must divide the number of rows per device.
-            jit_compile: as in Keras, but that "auto" means XLA on GPUs alone, under every strategy, since TPUs always
-                compile. Without XLA for the whole step, GELU and layer normalisation have their own gradients, and are
-                small XLA programs where rows have one length. Random numbers of XLA, so also dropout, are others.
+            jit_compile: as in Keras, under every strategy, but that "auto" means False on CPUs; TPUs always compile.
+                Without XLA for the whole step, GELU and layer normalisation have their own gradients, and are small XLA
+                programs where rows have one length. XLA has other random numbers, so dropout differs.
             remat: str or int. Activations that `fit` recomputes in the backward pass instead of keeping them: `"none"`,
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
             scan_layers: bool. Whether the layers are a loop in the graph, so that it does not grow with depth and is
@@ -146,10 +146,8 @@ class AlbertBase(CheckedModel):
             ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
                 accumulates gradients itself.
         """
-        if (
-            keras.backend.backend() == "tensorflow"
-            and kwargs.get("jit_compile", "auto") == "auto"
-            and not runs_on_gpu()
+        if keras.backend.backend() == "tensorflow" and (
+            runs_on_tpu() or (runs_on_cpu() and kwargs.get("jit_compile", "auto") == "auto")
         ):
             kwargs["jit_compile"] = False
         self.gradient_accumulation_steps = count = self._checked_microbatches(gradient_accumulation_steps, optimizer)

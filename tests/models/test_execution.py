@@ -55,8 +55,8 @@ class Output:
     def __init__(self, future):
         self._future = future
 
-    def numpy(self):
-        return self._future.result()
+    def __array__(self, *arguments, **options):
+        return np.asarray(self._future.result())
 
 
 def most_steps_at_once(start) -> int:
