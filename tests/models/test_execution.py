@@ -69,7 +69,7 @@ def most_steps_at_once(start) -> int:
 
     with concurrent.futures.ThreadPoolExecutor(1) as device:
         for number in range(8):
-            start(lambda number=number: {"loss": Output(device.submit(step, number)), "accuracy": None})
+            start(lambda number=number: {"loss": Output(device.submit(step, number))})
             most = max(most, number + 1 - len(done))
     return most
 
@@ -90,7 +90,7 @@ def trained(**compile_arguments):
     compiled = []
     model.make_train_function()
     model.step_monitor.on_compile = lambda shape, seconds: compiled.append((shape, seconds is None))
-    model.fit(tf.data.Dataset.from_tensor_slices(DATA).batch(3), epochs=2, verbose=0)
+    model.fit(tf.data.Dataset.from_tensor_slices(DATA).batch(3), epochs=2, shuffle=False, verbose=0)
     return model.get_weights(), compiled
 
 
