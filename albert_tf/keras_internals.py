@@ -189,7 +189,7 @@ def updates_one_copy(optimizer: Any) -> Iterator[None]:
             replace(optimizer, "_tf_apply", optimizer._common_apply)
         inner = getattr(optimizer, "inner_optimizer", optimizer)
         for name in names:
-            if getattr(type(inner), name) is getattr(TFOptimizer, name):  # not a method of a subclass
+            if getattr(type(inner), name, None) is getattr(TFOptimizer, name):  # not a method of a subclass
                 replace(inner, name, getattr(BaseOptimizer, name).__get__(inner))
         yield
 

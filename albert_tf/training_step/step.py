@@ -7,6 +7,9 @@ They differ from Keras' in three respects, so that results do not depend on the 
 3. Logs are those of the full batch on every replica.
 
 The same holds for microbatches with gradient accumulation.
+
+With XLA, a step of one device is a program. Under a strategy it is several, because a program cannot sum over replicas: the
+weights of the loss terms, where there are several replicas; loss and gradients; after the sums, the update.
 """
 
 import warnings
@@ -93,16 +96,16 @@ def test_step(model, data) -> dict[str, Any]:
     """Loss and metrics of this replica's rows; returns the logs so far."""
     batch = Batch(*unpack_x_y_sample_weight(data))
 
-    def forward(batch):
+    def forward():
         outputs = model(batch.x, training=False)
         return outputs, _loss_terms(model, batch, outputs, training=False)
 
     weights = None
     if _sums_weights_first(model):
-        weights = sum_over_replicas(as_program(model, lambda: _weights(forward(batch)[1])))
+        weights = sum_over_replicas(as_program(model, lambda: _weights(forward()[1])))
 
     def evaluate():
-        outputs, terms = forward(batch)
+        outputs, terms = forward()
         loss = _loss_contribution(terms, sum_over_replicas(_weights(terms)) if weights is None else weights)
         return outputs, loss, *_reported(model, batch, outputs, terms)
 
@@ -127,7 +130,7 @@ def _forward_and_backward(model, variables, weights, batch: Batch):
     Args:
         model: the model.
         variables: list of variables.
-        weights: the weight of each loss term over all microbatches and replicas; None without accumulation.
+        weights: the weight of each loss term over all microbatches and replicas; None if they are summed here.
         batch: Batch.
 
     Returns:
