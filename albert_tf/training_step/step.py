@@ -8,8 +8,8 @@ They differ from Keras' in three respects, so that results do not depend on the 
 
 The same holds for microbatches with gradient accumulation.
 
-With XLA, a step of one device is a program. Under a strategy it is several, because a program cannot sum over replicas: the
-weights of the loss terms, where there are several replicas; loss and gradients; after the sums, the update.
+With XLA, a step of one device is a program. Under a strategy it is several, because a program cannot sum over replicas:
+the weights of the loss terms, where there are several replicas; loss and gradients; after the sums, the update.
 """
 
 import warnings
