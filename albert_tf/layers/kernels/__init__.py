@@ -28,6 +28,7 @@ __all__ = [
     "inference_with",
     "mask_to_bias",
     "runs_on_cpu",
+    "runs_on_tpu",
 ]
 
 # Kernels of an encoder change only while a graph of it is made.
@@ -87,3 +88,8 @@ def has_onednn() -> bool:
 def runs_on_cpu() -> bool:
     """Whether there is no accelerator."""
     return keras.distribution.list_devices()[0].startswith("cpu")
+
+
+def runs_on_tpu() -> bool:
+    """Whether there is a TPU."""
+    return keras.distribution.list_devices()[0].startswith("tpu")
