@@ -127,11 +127,9 @@ def _ours(config, work, inputs, labels, options, kernels=None, **ways):
         model.compile(optimizer, **ways)
     if kernels is not None:
         model.encoder.training_kernels = model.encoder.inference_kernels = kernels
-    return (
-        keras_calls(model, inputs, options)
-        if work == "inference"
-        else (keras_steps(model.fit, inputs, labels, options), ())
-    )
+    if work == "inference":
+        return keras_calls(model, inputs, options)
+    return keras_steps(model.fit, inputs, labels, options), ()
 
 
 def keras_hub(config, work, ids, labels, options):
