@@ -60,7 +60,8 @@ class KerasNetwork:
     def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """See `Network.compute`."""
         inputs = {name: batch[name] for name in self._inputs if name in batch}
-        backend, call = keras.backend.backend(), self._call
+        backend = keras.backend.backend()
+        call: Any = self._call
         if backend == "tensorflow":
             call = self._call_in_graph
         elif backend == "jax" and self._few_shapes:

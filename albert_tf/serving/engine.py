@@ -51,7 +51,7 @@ class Engine(Protocol):
 class OnnxEngine(TextSignatures):
     """The signatures of an ONNX folder; arguments are those of `load_onnx`."""
 
-    lengths = ()
+    lengths: Sequence[int] = ()
 
     def __init__(self, folder: pathlib.Path, engine: Any = "auto", precision: Any = "auto"):
         model = load_onnx(folder, engine, precision, _LARGEST_BATCH, _LARGEST_BATCH)
