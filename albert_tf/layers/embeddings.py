@@ -47,6 +47,9 @@ class AlbertEmbeddings(AlbertLayer):
         self.layer_norm.build((None, None, self.config.embedding_size))
         self.built = True
 
+    def compute_output_shape(self, *shapes, **named_shapes):
+        return None, None, self.config.embedding_size
+
     def call(self, input_ids, token_type_ids=None, position_ids=None, training=False):
         input_ids = ops.cast(input_ids, "int32")
         token_type_ids = ops.zeros_like(input_ids) if token_type_ids is None else ops.cast(token_type_ids, "int32")
