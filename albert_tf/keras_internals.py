@@ -27,6 +27,7 @@ __all__ = [
     "moving_averages",
     "reshape_variable",
     "set_direction",
+    "show_in_summary",
     "track",
 ]
 
@@ -92,6 +93,11 @@ def set_direction(metric: keras.metrics.Metric, direction: str) -> None:
 def layers_within(layer: keras.layers.Layer, recursive: bool = True) -> list[keras.layers.Layer]:
     """The layers in a layer, without itself; Keras lists them publicly for models alone."""
     return layer._flatten_layers(include_self=False, recursive=recursive)
+
+
+def show_in_summary(model: keras.Model) -> None:
+    """Lets `summary` ask a model within a model for its `compute_output_shape`; `build` would also lock its layers."""
+    model._build_shapes_dict = {"input_shape": None}
 
 
 def track(owner: keras.layers.Layer, layer: keras.layers.Layer) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from albert_tf.config import AlbertConfig
-from albert_tf.keras_internals import layers_within
+from albert_tf.keras_internals import layers_within, show_in_summary
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
 from albert_tf.models.pretrained import PretrainedModel
 
@@ -36,8 +36,10 @@ class AlbertBase(PretrainedModel):
     def build_parts(self, *parts: keras.layers.Layer) -> None:
         """Builds these layers; called at the end of `__init__`."""
         for part in parts:
-            if not part.built or isinstance(part, keras.Model):
-                part.build(None)  # after which `summary` shows the shape of its outputs
+            if isinstance(part, keras.Model):
+                show_in_summary(part)
+            elif not part.built:
+                part.build(None)
         self.built = True
         for layer in layers_within(self, recursive=False):
             layer.trainable = layer.trainable and self.trainable  # an argument that Keras does not pass on

@@ -50,6 +50,12 @@ def test_blocks_are_the_layers_of_an_encoder():
         assert list(dict.fromkeys(encoder.transformer_blocks)) == encoder.layers[2:-1]
 
 
+def test_parts_of_an_encoder_can_be_replaced():
+    model = models.AlbertForSequenceClassification(CONFIG, num_labels=3)
+    model.encoder.pooler = keras.layers.Dense(WIDTH, name="wider")
+    assert model({"input_ids": np.array([[2, 5, 3]])})["logits"].shape == (1, 3)
+
+
 def test_a_called_model_is_summarised_too():
     model = models.AlbertForSequenceClassification(CONFIG, num_labels=3)
     logits = model({"input_ids": np.array([[2, 5, 3]])})["logits"]
