@@ -76,9 +76,6 @@ class TransformerBlock(AlbertLayer):
                 half.build(None)
         self.built = True
 
-    def compute_output_shape(self, *shapes, **named_shapes):
-        return None, None, self.config.hidden_size
-
     def call(self, hidden, mask=None, training=False, return_attention_scores=False):
         kernels = for_layers()
         if mask is not None and len(mask.shape) != 4:
@@ -95,6 +92,9 @@ class TransformerBlock(AlbertLayer):
                 hidden, scores = self.attention.apply(hidden, mask, of_attention, kernels, training, return_scores)
             with keras.name_scope(self.ffn.name):
                 return self.ffn.apply(hidden, of_ffn, kernels, training), scores
+
+    def compute_output_shape(self, *shapes, **named_shapes):
+        return None, None, self.config.hidden_size
 
     def compute_mask(self, inputs, previous_mask):
         """Keras passes on masks [B, L] alone to the layers that follow."""
