@@ -87,6 +87,7 @@ class AlbertForQuestionAnswering(AlbertBase):
         kind = "logits" if head == "span" else "log_probs"
         edges: dict[str, Imitation] = {f"start_{kind}": "classes", f"end_{kind}": "classes"}
         self.imitated = edges if head == "span" else {**edges, "cls_logits": "decisions"}
+        self.answers.build((None, None, config.hidden_size))
         self.build_parts(self.encoder, self.answers)
 
     def label_fields(self):

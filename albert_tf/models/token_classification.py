@@ -54,6 +54,7 @@ class AlbertForTokenClassification(NamedClassifier):
         self.classifier = ClassificationHead(
             config, self.num_labels, config.classifier_dropout_prob, name="classifier", dtype=self.dtype_policy
         )
+        self.classifier.build((None, None, config.hidden_size))
         self.build_parts(self.encoder, self.classifier)
 
     def label_fields(self):

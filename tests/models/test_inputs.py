@@ -66,7 +66,7 @@ WRONG_INPUTS = {
     "misspelt": (
         "encoder",
         with_text("attention_masks", MASK),
-        "not an input of AlbertEncoder; did you mean `attention_m",
+        "not an input of AlbertEncoder; did you mean 'attention_m",
     ),
     "of another model": (
         "texts",
@@ -173,7 +173,7 @@ WRONG_LABELS = {
     ),
     "objective": (
         *("pretraining", MASKED, {**MASKED_LABELS, "next_sentence_labels": LABELS}),
-        "`next_sentence_labels` is not a label of AlbertForPreTraining; did you mean `sentence_order_labels`",
+        "`next_sentence_labels` is not a label of AlbertForPreTraining; did you mean 'sentence_order_labels'",
     ),
 }
 
