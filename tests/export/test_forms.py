@@ -58,7 +58,7 @@ def test_answers_are_the_models(reports, folders, kind, form):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("kind", "form"), [("questions_beam", "all"), ("choices", "frozen_bfloat16")])
+@pytest.mark.parametrize(("kind", "form"), [("questions_beam", "frozen_bfloat16"), ("tags", "all")])
 def test_tasks_whose_graphs_differ_most_have_all_forms(reports, kind, form):
     assert 1e-5 < reports[kind, form].largest_difference <= saved_model.BFLOAT16_TOLERANCE
 
@@ -128,9 +128,7 @@ def test_what_cannot_be_exported(folders, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"`precision` must be 'float32' or 'bfloat16'. Received: precision='int8'"):
         export_saved_model(folders["classifier"], tmp_path, "m", precision="int8")
     monkeypatch.setattr(saved_model, "BFLOAT16_TOLERANCE", 1e-9)
-    with pytest.raises(
-        ValueError, match=r"in bfloat16 differ by .*\. Nothing was written; export the model in float32"
-    ):
+    with pytest.raises(ValueError, match=r"in bfloat16 differ by .*\. Nothing was written; export the model in"):
         export_saved_model(folders["classifier"], tmp_path, "m", precision="bfloat16")
     monkeypatch.setattr(serve_base, "MAX_BYTES", 1000)
     with pytest.raises(ValueError, match=r"frozen graph must not be larger than 2 GB\. Received: weights of 1,9"):

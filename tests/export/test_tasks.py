@@ -185,9 +185,7 @@ def test_words_decide_where_words_were_trained(folders):
 def test_mistakes_are_explained(folders):
     with pytest.raises(ValueError, match=r"must answer questions\. Received: a model of sequence"):
         answer_questions(load_folder(folders["classifier"]), ["a"], ["b"])
-    with pytest.raises(
-        ValueError, match=r"one of question and context for each row\. Received: 2 of question and 1 of context"
-    ):
+    with pytest.raises(ValueError, match=r"one of question and context for each row\. Received: 2 of question and"):
         answer_questions(load_folder(folders["questions"]), ["a", "b"], ["c"])
     with pytest.raises(ValueError, match="must tag tokens"):
         find_entities(load_folder(folders["classifier"]), ["a"])

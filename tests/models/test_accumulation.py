@@ -146,9 +146,7 @@ def test_what_cannot_be_compiled(arguments, message):
 
 @pytest.mark.exhaustive
 def test_rows_that_microbatches_do_not_divide():
-    with pytest.raises(
-        ValueError, match=r"must divide the number of rows .*gradient_accumulation_steps=3, a batch of 8"
-    ):
+    with pytest.raises(ValueError, match=r"must divide the number of rows .*gradient_accumulation_steps=3, a batch"):
         fit(make_model(gradient_accumulation_steps=3, run_eagerly=True))
     with pytest.raises(ValueError, match=r"\A`gradient_accumulation_steps` must divide .*steps=3, a batch with"):
         fit(make_model(gradient_accumulation_steps=3, jit_compile=False), drop_remainder=False)
@@ -159,9 +157,7 @@ def test_rows_that_do_not_fill_the_last_batch_are_refused_before_training():
     inputs, labels = DATA
     model = make_model(gradient_accumulation_steps=2, run_eagerly=True)
     rows = tf.nest.map_structure(lambda array: array[:7], DATA)
-    with pytest.raises(
-        ValueError, match=r"in the last batch too\. Received: gradient_accumulation_steps=2, a batch of"
-    ):
+    with pytest.raises(ValueError, match=r"in the last batch too\. Received: gradient_accumulation_steps=2, a"):
         model.fit(*rows, batch_size=4, verbose=0)
     assert int(model.optimizer.iterations) == 0
     model.fit(*rows, batch_size=4, steps_per_epoch=1, verbose=0)  # it never arrives

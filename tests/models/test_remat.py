@@ -53,10 +53,9 @@ def fit(remat, **compile_arguments):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("count", first_of([1, 2]))
-def test_fit_is_the_same(count):
-    expected, plain = fit("none", run_eagerly=True, gradient_accumulation_steps=count)
-    logs, weights = fit("block", jit_compile=False, gradient_accumulation_steps=count)
+def test_fit_is_the_same():
+    expected, plain = fit("none", run_eagerly=True, gradient_accumulation_steps=2)
+    logs, weights = fit("block", jit_compile=False, gradient_accumulation_steps=2)
     assert logs == {name: pytest.approx(values, abs=1e-5) for name, values in expected.items()}
     for a, b in zip(plain, weights, strict=True):
         np.testing.assert_allclose(b, a, atol=1e-5, rtol=0)

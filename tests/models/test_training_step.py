@@ -68,7 +68,7 @@ def test_eager_and_xla():
 
 
 def test_dropout_is_on_in_fit_and_off_in_evaluate():
-    model = make_model(config=DROPOUT, optimizer=keras.optimizers.SGD(0.0))
+    model = make_model(config=DROPOUT, optimizer=keras.optimizers.SGD(0.0), **EAGERLY)
     logs = [model.evaluate(batches(), verbose=0, return_dict=True) for _ in range(2)]
     trained = [fit(model, epochs=1)["loss"][0] for _ in range(2)]
     assert logs[0] == logs[1]

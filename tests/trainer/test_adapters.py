@@ -63,6 +63,7 @@ def test_what_is_saved_of_shared_layers_is_what_was_scored(files, tmp_path):
     assert evaluate_folder(tmp_path / "run", options.dev)[1].scores == report.scores
 
 
+@pytest.mark.exhaustive
 def test_frozen_parts_stay_and_are_not_counted(files, tmp_path, capsys):
     report = finetune(options_for(files, tmp_path / "run", epochs=1, freeze=["encoder"]), show_progress=True)
     assert report.trained_parameters == CONFIG.hidden_size * 2 + 2

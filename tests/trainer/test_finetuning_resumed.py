@@ -155,6 +155,7 @@ def test_a_folder_that_another_process_writes_is_refused(files, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.exhaustive
 def test_a_file_in_place_of_a_folder_is_named_before_work_begins(files, tmp_path):
     finetune(options_for(files, tmp_path))
     for name in ("logs", "checkpoints"):

@@ -83,8 +83,7 @@ def test_a_run_on_longer_rows_starts_from_repeated_positions(pipeline, trained, 
         ({"hidden_size": 64}, "query/kernel .* for "),
     ],
 )
-def test_a_start_that_cannot_be_is_refused(pipeline, trained, tmp_path, model, message):
+def test_a_start_that_cannot_be_is_refused(pipeline, tmp_path, model, message):
+    AlbertForPreTraining(parse_recipe(small_recipe(pipeline)).config).save_pretrained(tmp_path / "start")
     with pytest.raises(ValueError, match=message):
-        pretrain(
-            going_on(pipeline, **{"weights": trained.model_folder, **model}), tmp_path / "run", show_progress=False
-        )
+        pretrain(going_on(pipeline, **{"weights": tmp_path / "start", **model}), tmp_path / "run", show_progress=False)
