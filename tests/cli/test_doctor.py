@@ -24,6 +24,7 @@ def installed(tmp_path, monkeypatch):
     return add
 
 
+@pytest.mark.exhaustive
 def test_this_environment_is_sound():
     printed = output_of("doctor")
     names = ("machine", "python", "cores", "packages", "requirements", "conflicts", "import", "devices", "attention")

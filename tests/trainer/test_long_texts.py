@@ -82,6 +82,7 @@ def test_each_window_has_the_label_and_the_weight_of_its_text(files):
     np.testing.assert_allclose(weights, [5 / 8, 5 / 8, 5 / 2, 5 / 8, 5 / 8])
 
 
+@pytest.mark.exhaustive
 def test_a_run_says_which_texts_were_cut(files, cut):
     assert cut.cut_examples == 80
     assert [note.partition(" as far")[0] for note in cut.notes[:4:2]] == [
@@ -110,6 +111,7 @@ def shown():
         yield
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("shown")
 def test_commands_say_once_which_texts_were_cut(files, learnt, cut, tmp_path):
     data, expected = ("--data", files / "dev.tsv"), f"albert-tf: 30 {CUT.format(61)}"

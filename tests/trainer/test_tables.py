@@ -137,14 +137,10 @@ def test_the_threshold_of_fine_tuning_is_that_of_every_use(files, tmp_path, thre
 
 def test_a_threshold_of_another_model_is_refused(files, tmp_path):
     options = options_for(files, tmp_path, "topics.jsonl", problem="multi_label", threshold={"low": 0.2})
-    with pytest.raises(
-        ValueError, match=r"`threshold` must name labels of the model\. Received: 'low'; did you mean 'law'"
-    ):
+    with pytest.raises(ValueError, match=r"`threshold` must name labels of the model\. Received: 'low'; did you"):
         finetune(options)
     for value in (1.5, "high", {"law": -1}):
-        with pytest.raises(
-            ValueError, match="`threshold` must be a number from 0 to 1, such numbers by label, or 'per"
-        ):
+        with pytest.raises(ValueError, match="`threshold` must be a number from 0 to 1, such numbers by label, or"):
             options_for(files, tmp_path, problem="multi_label", threshold=value)
     with pytest.raises(ValueError, match="`threshold` must be left out unless problem='multi_label'"):
         options_for(files, tmp_path, threshold=0.4)
