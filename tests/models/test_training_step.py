@@ -73,6 +73,17 @@ def test_eager_and_xla(way):
 
 
 @pytest.mark.exhaustive
+def test_programs_under_a_strategy_drop_the_same_as_one_of_the_whole_step():
+    one = make_model(config=DROPOUT, jit_compile=True)
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+        mirrored = make_model(config=DROPOUT, jit_compile=True)
+    expected, found = fit(one), fit(mirrored)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, atol=1e-5, rtol=0, err_msg=name)
+    assert largest_difference(one, mirrored) < 1e-5
+
+
+@pytest.mark.exhaustive
 def test_equal_seeds_give_equal_bits():
     one, two, other = (make_model(config=DROPOUT, seed=seed) for seed in (3, 3, 4))
     assert fit(one) == fit(two) != fit(other)
