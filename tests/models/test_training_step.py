@@ -68,6 +68,17 @@ def test_eager_and_xla():
     assert largest_difference(plain, make_model()) > 1e-3
 
 
+@pytest.mark.exhaustive
+def test_programs_under_a_strategy_drop_the_same_as_one_of_the_whole_step():
+    one = make_model(config=DROPOUT, jit_compile=True)
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+        mirrored = make_model(config=DROPOUT, jit_compile=True)
+    expected, logs = fit(one), fit(mirrored)
+    for name, values in expected.items():
+        np.testing.assert_allclose(logs[name], values, atol=1e-5, rtol=0, err_msg=name)
+    assert largest_difference(one, mirrored) < 1e-5
+
+
 def test_dropout_is_on_in_fit_and_off_in_evaluate():
     model = make_model(config=DROPOUT, optimizer=keras.optimizers.SGD(0.0), **EAGERLY)
     logs = [model.evaluate(batches(), verbose=0, return_dict=True) for _ in range(2)]
