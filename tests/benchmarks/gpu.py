@@ -1,7 +1,8 @@
 """Measures ALBERT on a GPU in bfloat16: this package and KerasHub on JAX and TensorFlow, transformers on PyTorch.
 
     python -m tests.benchmarks.gpu --output tests/benchmarks/results
-    python -m tests.benchmarks.gpu --sides ours ours_tf --work training --profile
+    python -m tests.benchmarks.gpu --sides keras_hub torch --rows runs/gpu/gpu_2026-11-27_213000.jsonl
+    python -m tests.benchmarks.gpu --sides ours --work training --profile
     python -m tests.benchmarks.gpu --sizes tiny --minutes 30          # tries everything, on a CPU too
 
 Every side and size is a process of its own, one after another, and again in a second turn where time allows; what does
@@ -189,8 +190,8 @@ def process(run: Run, side: str, size: str, arguments: list[str]) -> Iterator[di
 
 
 def config_of(size: str) -> dict:
-    """The fields of the config of that size."""
-    return AlbertConfig.from_preset(size if size == "tiny" else f"{size}_v2").to_dict()
+    """The fields of the config of that size, with the vocabulary of the texts for commands."""
+    return AlbertConfig.from_preset(size if size == "tiny" else f"{size}_v2").replace(vocab_size=30000).to_dict()
 
 
 def table(rows: list[dict]) -> str:
