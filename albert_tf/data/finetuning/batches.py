@@ -12,7 +12,9 @@ import tensorflow as tf
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.data.finetuning.encoded import Inputs, epoch_batches
 from albert_tf.data.sharding import EVERYTHING, InputShard
-from albert_tf.models.losses import IGNORED_LABEL
+
+# Of all models' losses and metrics.
+IGNORED_LABEL = -100
 
 
 class TrainingExamples(Protocol):
