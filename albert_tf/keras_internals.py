@@ -29,6 +29,7 @@ __all__ = [
     "set_direction",
     "shapes_in_summary",
     "track",
+    "updates_one_copy",
 ]
 
 
@@ -169,6 +170,28 @@ class _AllReduceSwitch:
 
     def __call__(self, gradients_and_variables):
         return gradients_and_variables if self.entered else self.all_reduce(gradients_and_variables)
+
+
+@contextlib.contextmanager
+def updates_one_copy(optimizer: Any) -> Iterator[None]:
+    """Within it, the optimizer updates the copies of one device, for which a program is traced, not those of all."""
+    from keras.src.backend.tensorflow.optimizer import TFOptimizer
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+    names = ("_apply_weight_decay", "_backend_update_step", "_overwrite_model_variables_with_average_value")
+    with contextlib.ExitStack() as stack:
+
+        def replace(owner, name, method):
+            setattr(owner, name, method)
+            stack.callback(delattr, owner, name)
+
+        if hasattr(optimizer, "_tf_apply"):  # a loss scale
+            replace(optimizer, "_tf_apply", optimizer._common_apply)
+        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        for name in names:
+            if getattr(type(inner), name, None) is getattr(TFOptimizer, name):  # not a method of a subclass
+                replace(inner, name, getattr(BaseOptimizer, name).__get__(inner))
+        yield
 
 
 # === Data ===

@@ -17,7 +17,7 @@ from albert_tf.export.few_shapes import in_few_shapes
 from albert_tf.inference.constant_weights import MAX_BYTES, ConstantWeights, num_bytes
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
-from albert_tf.layers.kernels import Plain, for_layers, inference_with
+from albert_tf.layers.kernels import Plain, inference_with
 from albert_tf.layers.kernels.tensorflow_cpu import OneDnn
 
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
@@ -47,7 +47,7 @@ class ServedModel(tf.Module):
         self._with_attention = False
         # A scope for calls of the model, in which the weights of a frozen one are constants.
         self._scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
-        self._kernels: Plain = for_layers()
+        self._kernels = Plain()  # an export also runs on other processors than the one here
 
     def add_attention(self) -> None:
         """Adds the signature `attention`."""
@@ -84,7 +84,7 @@ class ServedModel(tf.Module):
 
     def use_xla(self) -> None:
         """Compiles the network, not the operations on strings, for few shapes, which its inputs are padded to."""
-        self._kernels = for_layers()  # XLA fuses the plain form itself
+        self._kernels = Plain()  # XLA fuses it itself
         compiled = tf.function(self.network, jit_compile=True, autograph=False)
         self.lengths = padded_lengths(self._settings.max_length)
         longest, pad = self._loaded.model.config.max_position_embeddings, self._loaded.tokenizer.pad_token_id

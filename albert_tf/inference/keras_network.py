@@ -60,9 +60,12 @@ class KerasNetwork:
     def compute(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """See `Network.compute`."""
         inputs = {name: batch[name] for name in self._inputs if name in batch}
-        call: Any = self._call_in_graph if keras.backend.backend() == "tensorflow" else self._call
-        if keras.backend.backend() == "jax" and self._few_shapes:
-            call = self.model.predict_on_batch  # compiles
+        backend = keras.backend.backend()
+        call: Any = self._call
+        if backend == "tensorflow":
+            call = self._call_in_graph
+        elif backend == "jax" and self._few_shapes:
+            call = self.model.predict_on_batch
         return {self._names.get(name, name): keras.ops.convert_to_numpy(value) for name, value in call(inputs).items()}
 
     def _call(self, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from albert_tf.files.hub import model_folder
 from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
 from albert_tf.layers.base import not_quantizable
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
-from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_cpu
+from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_cpu, runs_on_tpu
 from albert_tf.models import variable_paths
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
@@ -136,8 +136,9 @@ class AlbertBase(CheckedModel):
             gradient_accumulation_steps: int. Number of microbatches into which `fit` splits each device's rows of a
                 batch. They are computed sequentially and followed by one update with the gradient of the full batch,
                 which saves memory. It must divide the number of rows per device.
-            jit_compile: as in Keras, but that "auto" means False on CPUs. Without XLA for the whole step, GELU and
-                layer normalisation have their own gradients, and are small XLA programs where rows have one length.
+            jit_compile: as in Keras, under every strategy, but that "auto" means False on CPUs; TPUs always compile.
+                Without XLA for the whole step, GELU and layer normalisation have their own gradients, and are small XLA
+                programs where rows have one length. XLA has other random numbers, so dropout differs.
             remat: str or int. Activations that `fit` recomputes in the backward pass instead of keeping them: `"none"`,
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
             scan_layers: bool. Whether the layers are a loop in the graph, so that it does not grow with depth and is
@@ -149,9 +150,10 @@ class AlbertBase(CheckedModel):
             ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
                 accumulates gradients itself.
         """
-        jit_compile = kwargs.get("jit_compile", "auto")
-        if _replicas(self) > 1 or (jit_compile == "auto" and keras.backend.backend() == "tensorflow" and runs_on_cpu()):
-            kwargs["jit_compile"] = _without_xla(jit_compile)
+        if keras.backend.backend() == "tensorflow" and (
+            runs_on_tpu() or (runs_on_cpu() and kwargs.get("jit_compile", "auto") == "auto")
+        ):
+            kwargs["jit_compile"] = False
         self.gradient_accumulation_steps = count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
         encoder: Any = getattr(self, "encoder", self)
         self.remat, encoder.remat_span = remat, remat_span(remat)
@@ -293,8 +295,7 @@ class AlbertBase(CheckedModel):
                 `albert_config.json` and a checkpoint, or that checkpoint's prefix; an unpacked TF Hub module; a
                 KerasHub preset folder; a `.keras` or `.weights.h5` file; or the name of a model on huggingface.co, such
                 as "albert/albert-base-v2", which needs `albert-tf[hub]`. A path that exists is always taken.
-            new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
-                raising.
+            new_head: bool. Whether a head that the file lacks, or has for other labels, is initialised, not an error.
             revision: of a name, its branch, tag or commit. None: the newest.
             **kwargs: constructor arguments, such as `labels`, or `preprocessor`, by default of the folder's tokenizer;
                 and fields of AlbertConfig that differ from the file's, such as `hidden_dropout_prob`. With
@@ -311,8 +312,7 @@ class AlbertBase(CheckedModel):
         check_size(checkpoint)
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
-        for adapted in (with_vocabulary, with_sharing, with_positions):
-            checkpoint = adapted(checkpoint, config)
+        checkpoint = with_positions(with_sharing(with_vocabulary(checkpoint, config), config), config)
         arguments = {"preprocessor": Preprocessor.beside(path), **kwargs}
         model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), arguments))
         assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
@@ -390,14 +390,4 @@ class AlbertBase(CheckedModel):
 
 
 def _replicas(model) -> int:
-    strategy = getattr(model, "distribute_strategy", None)  # only TensorFlow's trainer has one
-    return strategy.num_replicas_in_sync if strategy is not None else 1
-
-
-def _without_xla(jit_compile):
-    """With "auto", Keras would use XLA, which does not support several devices and compiles too long on CPUs."""
-    if jit_compile not in ("auto", False):
-        raise ValueError(
-            f"`jit_compile` must be False or 'auto' with several devices. Received: jit_compile={jit_compile!r}."
-        )
-    return False
+    return getattr(getattr(model, "distribute_strategy", None), "num_replicas_in_sync", 1)  # TensorFlow's trainer

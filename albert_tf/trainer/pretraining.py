@@ -193,7 +193,7 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
             remat=training.remat,
             scan_layers=training.scan_layers,
             steps_per_execution=training.steps_per_execution,
-            jit_compile=False if training.strategy == "tpu" else training.jit_compile,  # TPUs always compile
+            jit_compile=training.jit_compile,
         )
         metadata = {"recipe": run.values, "data": run.data_facts, "network": run.network}
         state = TrainingState(

@@ -103,15 +103,6 @@ class TrainingRecipe(Section):
                 )
         return self
 
-    @pydantic.model_validator(mode="after")
-    def _check_xla(self):
-        if self.jit_compile is True and self.strategy != "one_device":
-            raise ValueError(
-                '`jit_compile` must be false or "auto" unless `strategy` is "one_device". Received: jit_compile=true, '
-                f'strategy="{self.strategy}" (TPU programs are always compiled).'
-            )
-        return self
-
 
 class Recipe(Section):
     """One pretraining run.

@@ -26,7 +26,7 @@ def installed(tmp_path, monkeypatch):
 
 def test_this_environment_is_sound():
     printed = output_of("doctor")
-    names = ("machine", "python", "cores", "packages", "requirements", "conflicts", "import", "devices")
+    names = ("machine", "python", "cores", "packages", "requirements", "conflicts", "import", "devices", "attention")
     assert all(name in printed for name in names)
     assert "wrong" not in printed
     assert "CPU" in printed

@@ -119,6 +119,29 @@ def overflowing():
     return model, data.take(20)
 
 
+def programs():
+    model, data = pretraining(jit_compile=True)
+    return model, data.take(20)
+
+
+def programs_of_scaled_loss():
+    scaled = keras.optimizers.LossScaleOptimizer(Lamb(0.02, global_clipnorm=0.1, use_ema=True), initial_scale=3e38)
+    model, data = pretraining(scaled, jit_compile=True)
+    return model, data.take(20)
+
+
+def programs_of_keras_optimizer():
+    # Its decay and its averages are assigned apart from the update; the last batch leaves a device without rows.
+    optimizer = keras.optimizers.AdamW(0.01, weight_decay=0.1, use_ema=True, ema_overwrite_frequency=2)
+    return classification(optimizer, metrics=["accuracy"], jit_compile=True)
+
+
+def predictions(strategy):
+    with strategy.scope():
+        model, data = programs()
+    return model.predict(data.map(lambda inputs, *_: inputs).batch(4), verbose=0)["sentence_order_logits"].tolist()
+
+
 def fit(make, strategy, validate=True, keras_step=False, batch_size=4):
     with strategy.scope():
         model, data = make()
@@ -172,6 +195,10 @@ def main():
     for make in (overflowing, clipping, by_weights, own_loss, distilled):
         results[make.__name__] = both(make)
     results["microbatches_of_one"] = both(partial(microbatches_of_one, 1), partial(microbatches_of_one, 2))
+    results["programs"] = both(programs, validate=True)
+    results["programs_of_scaled_loss"] = both(programs_of_scaled_loss)
+    results["programs_of_keras_optimizer"] = both(programs_of_keras_optimizer)
+    results["predictions"] = [predictions(strategy) for strategy in (one, two)]
     # One row a batch, so that one of the devices never has any.
     results["own_classification_loss"] = both(own_classification_loss, validate=True, batch_size=1)
     results["pretraining"]["four_steps_in_one"] = fit(lambda: pretraining(steps_per_execution=4), two, validate=False)

@@ -9,8 +9,9 @@ import pytest
 pytestmark = pytest.mark.exhaustive  # a process of its own with many fits on two devices
 # Updates of each run.
 RUNS = {
-    **dict.fromkeys(("pretraining", "keras_loss", "by_weights", "distilled"), 12),
+    **dict.fromkeys(("pretraining", "keras_loss", "by_weights", "distilled", "programs_of_keras_optimizer"), 12),
     **dict.fromkeys(("clipping", "microbatches_of_one", "overflowing", "own_loss"), 10),
+    **dict.fromkeys(("programs", "programs_of_scaled_loss"), 10),
     "own_classification_loss": 42,
 }
 
@@ -43,9 +44,15 @@ def test_gradients_that_are_kept_to_look_at(name, results):
     assert two["norms"] == {path: pytest.approx(norm, abs=1e-5) for path, norm in one["norms"].items()}
 
 
-def test_an_overflow_skips_the_step_on_both_devices(results):
-    one, two = results["overflowing"]["one"], results["overflowing"]["two"]
+@pytest.mark.parametrize("name", ["overflowing", "programs_of_scaled_loss"])
+def test_an_overflow_skips_the_step_on_both_devices(name, results):
+    one, two = results[name]["one"], results[name]["two"]
     assert two["scale"] == one["scale"] < 3e38
+
+
+def test_programs_predict_the_same(results):
+    one, two = results["predictions"]
+    np.testing.assert_allclose(two, one, atol=1e-5, rtol=0)
 
 
 def test_four_steps_in_one_call_are_the_same_steps(results):

@@ -31,12 +31,6 @@ def renamed(section: str, old: str, new: str) -> dict:
     return recipe
 
 
-def xla_on(strategy: str) -> dict:
-    recipe = changed("training", "strategy", strategy)
-    recipe["training"]["jit_compile"] = True
-    return recipe
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -64,7 +58,6 @@ def xla_on(strategy: str) -> dict:
         (changed("data", "texts", ["corpus.txt"]), "'data.texts'.*remove it"),
         (changed("optimizer", "num_warmup_steps", 10**6), "must end within the run.*to step 1000000, num_train_steps="),
         (changed("training", "log_every", 33), "multiple of `log_every`"),
-        (xla_on("mirrored"), '`jit_compile` must be false or "auto".*strategy="mirrored"'),
         ({key: value for key, value in GOOD.items() if key != "training"}, "`training` is missing"),
         (changed("training", "gradient_accumulation_steps", 3), "multiple of `gradient_accumulation_steps`"),
         (changed("training", "remat", "blocks"), '`remat` must be "none", "block" or a number'),

@@ -74,6 +74,19 @@ def test_two_workers_that_are_stopped_twice_train_as_one_device(pipeline, tmp_pa
     assert "val_masked_lm_loss" in expected[1]
 
 
+def test_two_workers_whose_steps_are_programs_of_xla_train_as_one_device(pipeline, tmp_path):
+    short = {"num_train_steps": 10, "evaluate_every": 10, "save_every": 10}
+    recipe = recipe_for(pipeline, "multi_worker", jit_compile=True, **short)
+    file = write_recipe(tmp_path / "two.toml", recipe)
+    two = start(sys.executable, LAUNCHER, 2, *PRETRAIN, file, "--output", tmp_path / "two")
+    said, _ = two.communicate(timeout=300)
+    assert two.returncode == 0, said
+    one = write_recipe(tmp_path / "one.toml", recipe_for(pipeline, "one_device", **short))
+    pretrain(load_recipe(one), tmp_path / "one", show_progress=False)
+    assert largest_difference(tmp_path / "two", tmp_path / "one") < 1e-5
+    assert losses(tmp_path / "two") == [pytest.approx(entry, abs=1e-5) for entry in losses(tmp_path / "one")]
+
+
 def workers_of(launcher: subprocess.Popen) -> list[int]:
     """The process ids of the workers that a launcher has started."""
     threads = pathlib.Path(f"/proc/{launcher.pid}/task").glob("*/children")

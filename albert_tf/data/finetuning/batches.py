@@ -10,11 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
-from albert_tf.data.finetuning.encoded import Inputs, epoch_batches
+from albert_tf.data.finetuning.encoded import IGNORED_LABEL, Inputs, epoch_batches
 from albert_tf.data.sharding import EVERYTHING, InputShard
-
-# Of all models' losses and metrics.
-IGNORED_LABEL = -100
 
 
 class TrainingExamples(Protocol):

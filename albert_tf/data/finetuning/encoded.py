@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Tokens that are computed at once. With more, a CPU takes longer per token: base_v2 takes 1.6 times as long in
 # bfloat16, and 1.3 times in int8, with batches of 32 rows of 20 to 300 tokens.
 MAX_TOKENS = 1024
+# Labels to be ignored, as in Hugging Face's data.
+IGNORED_LABEL = -100
 # A rough number for texts that are not tokenized yet.
 BYTES_PER_TOKEN = 4
 

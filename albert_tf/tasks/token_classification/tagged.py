@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import (
+    IGNORED_LABEL,
     EncodedTexts,
     Inputs,
     best_windows,
@@ -31,7 +32,6 @@ from albert_tf.tokenization.batching import BatchLayout, choose_windows
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
 
-IGNORED_LABEL = -100
 OUTSIDE = "O"
 TAG = re.compile("O|[BIESLU]-.+")
 
