@@ -66,7 +66,8 @@ class KerasNetwork:
             call = self._call_in_graph
         elif backend == "jax" and self._few_shapes:
             call = self.model.predict_on_batch
-        return {self._names.get(name, name): keras.ops.convert_to_numpy(value) for name, value in call(inputs).items()}
+        outputs: dict[str, Any] = call(inputs)
+        return {self._names.get(name, name): keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
 
     def _call(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return self.model(inputs, training=False)
