@@ -22,8 +22,8 @@ from albert_tf.inference.signatures import Signature, TextSignatures
 
 # Rows and tokens of an ONNX model that are computed at once, at most; the server merges requests itself.
 _LARGEST_BATCH = 8192
-# Of a sample for warming up beside its words: [CLS], [SEP] and pieces of [MASK].
-_OTHER_TOKENS = 8
+# Of a sample for warming up beside its words, at most: [CLS], two [SEP], and pieces of two [MASK].
+_OTHER_TOKENS = 13
 
 
 class Engine(Protocol):
