@@ -20,8 +20,6 @@ ACTIVATIONS = ("gelu", "gelu_new", "relu", "tanh", "linear")
 MAX_LAYERS, MAX_SIZE = 256, 2**31 - 1
 _BOUNDED_BY_LAYERS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 
-# Fields that no published config has.
-OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps", "attention", "block_size")
 # Keys of published files that say nothing about the numbers this library computes. Older versions of transformers list
 # most of these for every model, those about generating text included.
 _OF_GOOGLE = {"net_structure_type", "gap_size", "num_memory_blocks", "down_scale_factor", "ln_type", "layers_to_keep"}
@@ -261,44 +259,6 @@ class AlbertConfig:
         if known.get("share", "all") != "all":
             known["num_hidden_groups"] = 1  # such files hold one group for each layer
         return cls(**_PUBLISHED_DEFAULTS | known)
-
-    def to_google(self) -> dict[str, Any]:
-        """The keys of Google's `albert_config.json`, where "gelu" is the tanh form.
-
-        Raises:
-            ValueError: Google's code would compute something else with these weights.
-        """
-        extra_projection = self.has_projection and self.embedding_size == self.hidden_size
-        groups, layers = max(self.num_attention_groups, self.num_ffn_groups), self.num_hidden_layers
-        # The reference finds a layer's group by float arithmetic, which for a few sizes is one too low.
-        regrouped = any(int(layer / layers * groups) != layer * groups // layers for layer in range(layers))
-        for wrong, rule, name in (
-            (self.hidden_act == "gelu", "have the tanh form of GELU", "hidden_act"),
-            (self.layer_norm_eps != 1e-12, "normalise with an epsilon of 1e-12", "layer_norm_eps"),
-            (extra_projection, "have no projection between equal widths", "embedding_projection"),
-            (regrouped, f"not have {groups} groups, to which its code deals layers unevenly", "num_hidden_layers"),
-        ):
-            if wrong:
-                raise ValueError(
-                    f"A model in Google's layout must {rule}. Received: {name}={getattr(self, name)!r}; "
-                    "save it in the Hugging Face layout."
-                )
-        values = self.to_dict()
-        for name in ("layer_norm_eps", "classifier_dropout_prob", *OWN_KEYS):
-            if values[name] == getattr(AlbertConfig, name):
-                del values[name]
-        values["hidden_act"] = "gelu" if self.hidden_act == "gelu_new" else self.hidden_act
-        fixed = {"net_structure_type": 0, "gap_size": 0, "num_memory_blocks": 0, "down_scale_factor": 1}
-        return {**values, **fixed}
-
-    def to_hugging_face(self) -> dict[str, Any]:
-        """The keys of a Hugging Face `config.json`; our own are included only if they differ from their defaults."""
-        values = self.to_dict()
-        for name in OWN_KEYS:
-            if values[name] == getattr(AlbertConfig, name):
-                del values[name]
-        special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
-        return {"model_type": "albert", **values, **special, "position_embedding_type": "absolute"}
 
 
 @dataclasses.dataclass(frozen=True)

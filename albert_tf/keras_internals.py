@@ -27,8 +27,9 @@ __all__ = [
     "moving_averages",
     "reshape_variable",
     "set_direction",
-    "shapes_in_summary",
+    "show_in_summary",
     "track",
+    "updates_one_copy",
 ]
 
 
@@ -63,10 +64,6 @@ class OpenModel(keras.Model):
     def see_last_batch(self, rows: int) -> None:
         """Called before training with the number of rows that do not fill the last batch, 0 if unknown."""
 
-    def has_symbolic_call(self) -> bool:
-        """Whether the model was called with symbolic tensors, so that Keras knows its `input` and `output`."""
-        return bool(self._inbound_nodes)
-
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
         arrays = None if getattr(iterator, "steps_per_epoch", None) else getattr(iterator, "data_adapter", None)
@@ -99,16 +96,9 @@ def layers_within(layer: keras.layers.Layer, recursive: bool = True) -> list[ker
     return layer._flatten_layers(include_self=False, recursive=recursive)
 
 
-@contextlib.contextmanager
-def shapes_in_summary(shapes: dict[keras.layers.Layer, Any]) -> Iterator[None]:
-    """Within it, `summary` prints these output shapes; Keras would print "?" for layers that were built without one."""
-    with contextlib.ExitStack() as stack:
-        for layer, shape in shapes.items():
-            stack.callback(setattr, layer, "_build_shapes_dict", layer._build_shapes_dict)
-            stack.callback(delattr, layer, "compute_output_shape")
-            layer._build_shapes_dict = {"input_shape": None}
-            layer.compute_output_shape = lambda input_shape, shape=shape: shape
-        yield
+def show_in_summary(model: keras.Model) -> None:
+    """Lets `summary` ask a model within a model for its `compute_output_shape`; `build` would also lock its layers."""
+    model._build_shapes_dict = {"input_shape": None}
 
 
 def track(owner: keras.layers.Layer, layer: keras.layers.Layer) -> None:
@@ -169,6 +159,28 @@ class _AllReduceSwitch:
 
     def __call__(self, gradients_and_variables):
         return gradients_and_variables if self.entered else self.all_reduce(gradients_and_variables)
+
+
+@contextlib.contextmanager
+def updates_one_copy(optimizer: Any) -> Iterator[None]:
+    """Within it, the optimizer updates the copies of one device, for which a program is traced, not those of all."""
+    from keras.src.backend.tensorflow.optimizer import TFOptimizer
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+    names = ("_apply_weight_decay", "_backend_update_step", "_overwrite_model_variables_with_average_value")
+    with contextlib.ExitStack() as stack:
+
+        def replace(owner, name, method):
+            setattr(owner, name, method)
+            stack.callback(delattr, owner, name)
+
+        if hasattr(optimizer, "_tf_apply"):  # a loss scale
+            replace(optimizer, "_tf_apply", optimizer._common_apply)
+        inner = getattr(optimizer, "inner_optimizer", optimizer)
+        for name in names:
+            if getattr(type(inner), name, None) is getattr(TFOptimizer, name):  # not a method of a subclass
+                replace(inner, name, getattr(BaseOptimizer, name).__get__(inner))
+        yield
 
 
 # === Data ===

@@ -24,20 +24,27 @@ os.environ.setdefault("TF_NUM_INTEROP_THREADS", "2")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
-# Packages whose files take longest; workers take files in order, so these come first.
-_SLOWEST = ("trainer", "demos", "models", "tokenization", "export")
+# Files and packages that take longest; workers take files in order, so these come first.
+_SLOWEST = (
+    *("models/test_mirrored.py", "demos/test_novels.py", "docs/test_notebooks.py", "cli/test_buckets.py"),
+    *("trainer/test_workers.py", "trainer", "export", "docs", "cli", "models", "tokenization", "data", "inference"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sorts files so that all workers end at about the same time."""
     ranks = {ROOT / "tests" / name: rank for rank, name in enumerate(_SLOWEST)}
-    items.sort(key=lambda item: next((ranks[folder] for folder in item.path.parents if folder in ranks), len(ranks)))
+    items.sort(key=lambda item: min(ranks.get(path, len(ranks)) for path in (item.path, *item.path.parents)))
+
+
+gc.disable()  # what is imported stays, so looking for garbage takes time for nothing
 
 
 def pytest_collection_finish() -> None:
     """Leaves what was imported alone when Python looks for garbage, and has it look less often."""
     gc.collect()
     gc.freeze()
+    gc.enable()
     gc.set_threshold(100_000, 20, 100)
 
 
@@ -82,6 +89,14 @@ def run_python() -> Callable[..., subprocess.CompletedProcess]:
         return done
 
     return run
+
+
+@pytest.fixture
+def accelerator(monkeypatch) -> None:
+    """Lets the package take this machine's CPU for an accelerator; XLA compiles for either."""
+    import keras
+
+    monkeypatch.setattr(keras.distribution, "list_devices", lambda *_: ["gpu:0"])
 
 
 OTHER_TASKS = ("questions", "questions_beam", "tags", "choices", "embedding")

@@ -23,12 +23,13 @@ LEVELS = {
     "__main__": 7,
 }
 # Keras calls a model's hooks for the steps of `fit`; there, inside functions, the base class looks upwards.
-HOOKS = {("albert_tf.models.base", "albert_tf.training_step")}
+HOOKS = {("albert_tf.models.training", "albert_tf.training_step")}
 # Keras alone, so that these run on all its backends; but for the dropout layer, which asks for its replica's number,
-# for the faster form of a training step, and for the order in which TensorFlow adds up gradients.
+# for the faster forms on a CPU and on GPUs, and for the order in which TensorFlow adds up gradients.
 KERAS_ONLY = ("config.py", "costs.py", "keras_internals.py", "layers/", "models/", "optimizers/", "tasks/")
 ABOUT_TENSORFLOW = (
     *("layers/dropout.py", "layers/kernels/__init__.py", "layers/kernels/tensorflow_cpu.py"),
+    "layers/kernels/tensorflow_gpu.py",
     "models/layer_calls.py",
 )
 # The one module that knows what of Keras is private; private names elsewhere are the package's own, or Python's.
@@ -36,7 +37,7 @@ ABOUT_KERAS = "keras_internals.py"
 OF_PYTHON = {"_asdict", "_fields", "_replace", "_exit"}
 MAX_FILE, MAX_FUNCTION = 400, 50
 # Whoever raises these says why in the commit.
-MAX_PACKAGE, MAX_TESTS = 37_850, 37_800
+MAX_PACKAGE, MAX_TESTS = 37_700, 38_400
 
 
 @functools.cache
@@ -342,8 +343,8 @@ def test_packages_of_one_level_keep_apart(tmp_path):
 def test_the_package_is_really_read():
     edges = graph(PACKAGE)
     assert len(edges) > 60
-    assert set(edges["albert_tf.models.base"]) >= {target for _, target in HOOKS}, "imports inside functions count"
-    assert "albert_tf.checkpoints" in edges["albert_tf.models.base"]
+    assert set(edges["albert_tf.models.training"]) >= {target for _, target in HOOKS}, "imports inside functions count"
+    assert "albert_tf.checkpoints" in edges["albert_tf.models.pretrained"]
 
 
 def test_hooks_look_upwards_inside_functions_alone():

@@ -6,6 +6,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from albert_tf.checkpoints.config_files import google_values, hugging_face_values
 from albert_tf.config import PRESETS, AlbertConfig
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -18,12 +19,11 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("size", COUNTS)
-def test_published_sizes(size, version):
-    config = AlbertConfig.from_preset(f"{size}_{version}")
-    assert (config.num_parameters(), config.num_parameters("pretraining")) == COUNTS[size]
-    assert config.head_size == (128 if size == "xlarge" else 64)
+def test_published_sizes(size):
+    for config in (AlbertConfig.from_preset(f"{size}_{version}") for version in ("v1", "v2")):
+        assert (config.num_parameters(), config.num_parameters("pretraining")) == COUNTS[size]
+        assert config.head_size == (128 if size == "xlarge" else 64)
 
 
 def test_dropout_of_the_published_sizes():
@@ -137,7 +137,7 @@ def test_the_hugging_face_form_reads_back(name, tmp_path):
     for share in ("all", "none"):
         config = AlbertConfig.from_preset(name).replace(share=share)
         path = tmp_path / f"{share}.json"
-        path.write_text(json.dumps(config.to_hugging_face()))
+        path.write_text(json.dumps(hugging_face_values(config)))
         assert AlbertConfig.from_json(path) == config
     assert AlbertConfig(**config.to_dict()) == config
 
@@ -146,15 +146,13 @@ def test_the_form_of_the_reference_reads_back(tmp_path):
     path = tmp_path / "albert_config.json"
     for changes in ({}, {"hidden_act": "relu"}, {"share": "none"}, {"classifier_dropout_prob": 0.2}):
         config = AlbertConfig.from_preset("base_v1").replace(**changes)
-        path.write_text(json.dumps(config.to_google()))
+        path.write_text(json.dumps(google_values(config)))
         assert AlbertConfig.from_json(path) == config
     given = json.loads(GOOGLE_FILE.read_text())
-    assert AlbertConfig.from_published(given).to_google() == given
+    assert google_values(AlbertConfig.from_published(given)) == given
     uneven = AlbertConfig(num_hidden_layers=22, num_hidden_groups=22)
-    with pytest.raises(
-        ValueError, match=r"must not have 22 groups, .*num_hidden_layers=22; save it in the Hugging Face"
-    ):
-        uneven.to_google()
+    with pytest.raises(ValueError, match=r"must not have 22 groups, .*num_hidden_layers=22; save it in the Hugging"):
+        google_values(uneven)
 
 
 def test_a_projection_between_equal_widths():
@@ -163,10 +161,8 @@ def test_a_projection_between_equal_widths():
     assert not config.has_projection
     assert kept.has_projection
     assert kept.num_parameters() - config.num_parameters() == 768 * 768 + 768
-    assert AlbertConfig.from_published(kept.to_hugging_face()) == kept
-    with pytest.raises(
-        ValueError, match=r"must not be false where .* embedding_size=128, hidden_size=768; leave it out"
-    ):
+    assert AlbertConfig.from_published(hugging_face_values(kept)) == kept
+    with pytest.raises(ValueError, match=r"must not be false where .* embedding_size=128, hidden_size=768; leave"):
         AlbertConfig(embedding_projection=False)
     with pytest.raises(ValueError, match=r"must be true, false or null\. Received: embedding_projection=1"):
         config.replace(embedding_projection=1)
@@ -176,16 +172,16 @@ def test_an_epsilon_of_the_head():
     config = AlbertConfig(masked_lm_layer_norm_eps=1e-5)
     assert AlbertConfig().head_layer_norm_eps == 1e-12
     assert config.head_layer_norm_eps == 1e-5
-    assert AlbertConfig.from_published(config.to_hugging_face()) == config
+    assert AlbertConfig.from_published(hugging_face_values(config)) == config
     with pytest.raises(ValueError, match=r"`masked_lm_layer_norm_eps` must be a finite number above 0\."):
         config.replace(masked_lm_layer_norm_eps=0.0)
 
 
 def test_attention_is_saved_only_if_it_is_not_full():
-    assert not {"attention", "block_size"} & AlbertConfig().to_hugging_face().keys()
+    assert not {"attention", "block_size"} & hugging_face_values(AlbertConfig()).keys()
     config = AlbertConfig(attention="block_local", block_size=64)
-    assert AlbertConfig.from_published(config.to_hugging_face()) == config
-    assert AlbertConfig.from_published(config.to_google()) == config
+    assert AlbertConfig.from_published(hugging_face_values(config)) == config
+    assert AlbertConfig.from_published(google_values(config)) == config
     with pytest.raises(ValueError, match=r"`attention` must be one of full, block_local\. Received: attention='local'"):
         config.replace(attention="local")
 
@@ -244,9 +240,7 @@ def test_a_file_that_is_no_config(content, sentence, tmp_path):
         ({"num_hidden_layers": 2.0}, "`num_hidden_layers` must be an integer"),
         ({"hidden_dropout_prob": 1.0}, "`hidden_dropout_prob` must be at least 0 and below 1"),
         ({"layer_norm_eps": 0}, "`layer_norm_eps` must be a finite number above 0"),
-        ({"layer_norm_eps": float("nan")}, "`layer_norm_eps` must be a finite number above 0"),
         ({"layer_norm_eps": 10**400}, "`layer_norm_eps` must be a finite number above 0"),
-        ({"initializer_range": float("inf")}, "`initializer_range` must be a finite number above 0"),
         ({"hidden_dropout_prob": float("nan")}, "`hidden_dropout_prob` must be at least 0 and below 1"),
         ({"initializer_range": "wide"}, "`initializer_range` must be a number"),
         ({"hidden_act": "swish"}, '"gelu_new", the exact form "gelu"'),

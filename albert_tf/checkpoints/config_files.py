@@ -1,4 +1,4 @@
-"""Reads and checks the `config.json` of a checkpoint."""
+"""The `config.json` of a checkpoint: reads and checks it, and makes the entries of the one to write."""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -9,6 +9,8 @@ from albert_tf.files.json import read_json
 
 CURE = "download it again, or restore it"
 MAX_LABELS, MAX_ANSWERS = 100_000, 1000
+# Fields that no published config has.
+_OWN_KEYS = ("share", "embedding_projection", "masked_lm_layer_norm_eps", "attention", "block_size")
 
 
 def read_config(file: pathlib.Path) -> tuple[AlbertConfig, dict[str, Any]]:
@@ -34,6 +36,46 @@ def make_config(
         return make(values) if make else AlbertConfig().replace(**values)
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from None
+
+
+def google_values(config: AlbertConfig) -> dict[str, Any]:
+    """The entries of Google's `albert_config.json`, where "gelu" is the tanh form.
+
+    Raises:
+        ValueError: Google's code would compute something else with these weights.
+    """
+    extra_projection = config.has_projection and config.embedding_size == config.hidden_size
+    groups, layers = max(config.num_attention_groups, config.num_ffn_groups), config.num_hidden_layers
+    # The reference finds a layer's group by float arithmetic, which for a few sizes is one too low.
+    regrouped = any(int(layer / layers * groups) != layer * groups // layers for layer in range(layers))
+    for wrong, rule, name in (
+        (config.hidden_act == "gelu", "have the tanh form of GELU", "hidden_act"),
+        (config.layer_norm_eps != 1e-12, "normalise with an epsilon of 1e-12", "layer_norm_eps"),
+        (extra_projection, "have no projection between equal widths", "embedding_projection"),
+        (regrouped, f"not have {groups} groups, to which its code deals layers unevenly", "num_hidden_layers"),
+    ):
+        if wrong:
+            raise ValueError(
+                f"A model in Google's layout must {rule}. Received: {name}={getattr(config, name)!r}; "
+                "save it in the Hugging Face layout."
+            )
+    values = config.to_dict()
+    for name in ("layer_norm_eps", "classifier_dropout_prob", *_OWN_KEYS):
+        if values[name] == getattr(AlbertConfig, name):
+            del values[name]
+    values["hidden_act"] = "gelu" if config.hidden_act == "gelu_new" else config.hidden_act
+    fixed = {"net_structure_type": 0, "gap_size": 0, "num_memory_blocks": 0, "down_scale_factor": 1}
+    return {**values, **fixed}
+
+
+def hugging_face_values(config: AlbertConfig) -> dict[str, Any]:
+    """The entries of a Hugging Face `config.json`; our own are included only if they differ from their defaults."""
+    values = config.to_dict()
+    for name in _OWN_KEYS:
+        if values[name] == getattr(AlbertConfig, name):
+            del values[name]
+    special = {"pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3}
+    return {"model_type": "albert", **values, **special, "position_embedding_type": "absolute"}
 
 
 def check_settings(source: pathlib.Path, values: Mapping[str, Any]) -> dict[str, Any]:

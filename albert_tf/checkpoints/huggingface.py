@@ -13,7 +13,7 @@ import safetensors
 import safetensors.numpy
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_head_settings
-from albert_tf.checkpoints.config_files import read_config
+from albert_tf.checkpoints.config_files import hugging_face_values, read_config
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import for_file, joined, num_file_groups
 from albert_tf.checkpoints.sentence_modules import (
@@ -90,7 +90,7 @@ def save_huggingface(
         tensors[f"{_PROJECTION}.bias"] = np.zeros(config.hidden_size, np.float32)
     if all(path.startswith("encoder/") for path in arrays):
         tensors = {name.removeprefix("albert."): tensor for name, tensor in tensors.items()}
-    published = {**config.to_hugging_face(), "num_hidden_groups": num_file_groups(config), **settings}
+    published = {**hugging_face_values(config), "num_hidden_groups": num_file_groups(config), **settings}
     sentence = published.pop(SENTENCE_SETTINGS, None)
     # The large file first: if the disk is full, the files already in the folder still belong together.
     atomic_write(folder / WEIGHTS_FILES[0], safetensors.numpy.save(tensors, metadata={"format": "pt"}))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_tf import checkpoints, models
-from albert_tf.checkpoints.checkpoint import reject_unknown
+from albert_tf.checkpoints.checkpoint import assign, check_size, reject_unknown
 from albert_tf.checkpoints.names import joined
 from albert_tf.cli.tables import Check
 from albert_tf.config import AlbertConfig
@@ -21,7 +21,8 @@ from albert_tf.files.hub import model_folder
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks.table import HEADS, smallest_task
-from albert_tf.tokenization import AlbertTokenizer, vocabulary_of
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.files import vocabulary_of
 from albert_tf.tokenization.sentencepiece.pieces import SPECIAL_PIECES
 from albert_tf.tokenization.wordpiece.vocabulary import SPECIAL_PIECES as SPECIAL_WORD_PIECES
 
@@ -157,7 +158,7 @@ def _read_vocabulary(folder: pathlib.Path) -> AlbertTokenizer:
 
 def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
     """Builds each model that the checkpoint has a head for; raises for missing, unused or misshapen tensors."""
-    checkpoints.check_size(checkpoint)
+    check_size(checkpoint)
     heads = sorted(checkpoint.parts - {"encoder"})
     reject_unknown(checkpoint.source, set(heads) - HEADS)
     _filled(AlbertEncoder, checkpoint, add_pooling_layer="encoder/pooler/kernel" in checkpoint.arrays)
@@ -168,7 +169,7 @@ def check_weights(checkpoint: checkpoints.Checkpoint) -> str:
 
 def _filled(kind: type[AlbertBase], checkpoint: checkpoints.Checkpoint, **arguments) -> AlbertBase:
     model = kind(checkpoint.config, **{**kind.settings_from_file(dict(checkpoint.settings)), **arguments})
-    checkpoints.assign(checkpoint, model.variables_by_path())
+    assign(checkpoint, model.variables_by_path())
     return model
 
 

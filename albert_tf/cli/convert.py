@@ -65,9 +65,9 @@ def run(
 
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     """Writes the vocabulary, if there is one; returns a message."""
-    from albert_tf.tokenization import AlbertTokenizer, vocabulary_of
+    from albert_tf.tokenization import AlbertTokenizer
     from albert_tf.tokenization.added_tokens_files import has_records
-    from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE
+    from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE, vocabulary_of
 
     file = vocabulary_of(source)
     if file is None:

@@ -25,7 +25,9 @@ _MAX_SECONDS = 300
 # In a process of its own, because a wrong build of TensorFlow ends the process.
 _PROBE = """
 import json, tensorflow as tf, tensorflow_text, keras
-print(json.dumps([device.device_type for device in tf.config.list_physical_devices()]))
+from albert_tf.layers.kernels import lacks_flash_attention
+devices = [device.device_type for device in tf.config.list_physical_devices()]
+print(json.dumps([devices, lacks_flash_attention()]))
 """
 
 
@@ -123,7 +125,9 @@ def _tensorflow() -> Iterator[Check]:
     else:
         if not done.returncode:
             yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
-            yield _devices(json.loads(done.stdout.splitlines()[-1]))
+            kinds, lack = json.loads(done.stdout.splitlines()[-1])
+            yield _devices(kinds)
+            yield _attention(lack)
             return
         lines = done.stderr.strip().splitlines() or ["no message"]
         reason = f"signal {-done.returncode}" if done.returncode < 0 else lines[-1][:300]
@@ -142,3 +146,9 @@ def _devices(kinds: list[str]) -> Check:
         cure = "pip install 'tensorflow[and-cuda]==2.21.*', and check the driver with nvidia-smi"
         return Check("devices", f"{shown}, although there is an NVIDIA GPU; {cure}", False)
     return Check("devices", shown)
+
+
+def _attention(lack: str) -> Check:
+    if lack:
+        return Check("attention", f"in the plain form: {lack}")
+    return Check("attention", "cuDNN's flash attention, where XLA compiles for bfloat16 or float16")

@@ -46,7 +46,7 @@ def run(
     precision: _Precision = "float32",
     frozen: Annotated[bool, typer.Option("--frozen", help="saved_model: weights as constants of the graph.")] = False,
     xla: Annotated[
-        bool, typer.Option("--xla", help="saved_model: compile with XLA, again for each new batch size and length.")
+        bool, typer.Option("--xla", help="saved_model: for GPUs, compile with XLA for few batch sizes and lengths.")
     ] = False,
     attention: Annotated[
         bool, typer.Option("--attention", help="saved_model: add a signature with the attention of layers and heads.")

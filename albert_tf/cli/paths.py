@@ -66,7 +66,7 @@ def checkpoint_folder(path: Path) -> Path:
     Raises:
         ValueError: there is no checkpoint.
     """
-    from albert_tf.checkpoints import holds_weights, read
+    from albert_tf.checkpoints.reading import holds_weights, read
     from albert_tf.files.hub import model_folder
 
     path = model_folder(path)

@@ -136,7 +136,7 @@ def _predict_texts(
         _check_pairs(model.task, texts, pairs)
         task, pairs = model.task, [pairs] if model.task == "multiple_choice" else pairs
         if pll:
-            task, predictions = "pseudo-log-likelihood", model.model.pseudo_log_likelihood(texts)
+            task, predictions = "pseudo-log-likelihood", model.pseudo_log_likelihood(texts)
         elif task == "sentence_embedding":
             task, predictions = "cosine", compare(model, texts, pairs)
         else:

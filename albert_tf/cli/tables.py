@@ -126,7 +126,7 @@ def print_scores(
 
 
 def _print_labels(by_label: Mapping[str, Any], file: str) -> None:
-    from albert_tf.metrics import most_frequent
+    from albert_tf.metrics.labels import most_frequent
 
     names = most_frequent(by_label, _MAX_LABELS)
     title = "" if len(names) == len(by_label) else f"the most frequent of {len(by_label):,} labels; all are in {file}"

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf import checkpoints
+from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.export.checks import SAMPLES, check_length
 from albert_tf.export.hub_preprocess import HubPreprocessor
 from albert_tf.export.saved_model import TOLERANCE
@@ -68,7 +69,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
     source = model_folder(source)
     checkpoint = checkpoints.read(source)
     parts = {path.removeprefix("encoder/").split("/")[0] for path in checkpoint.arrays}
-    sentence = checkpoint.settings.get(checkpoints.SENTENCE_SETTINGS, {})
+    sentence = checkpoint.settings.get(SENTENCE_SETTINGS, {})
     if sentence.get("pooling", "mean") != "mean" or "dense_size" in sentence:
         options = {name: sentence[name] for name in ("pooling", "dense_size") if name in sentence}
         raise ValueError(f"Modules for TF Hub embed texts by the mean. Received: {options}; export a SavedModel.")

@@ -28,7 +28,7 @@ def write_model_card(
     folder: pathlib.Path,
     loaded: ModelFolder,
     name: str,
-    source: pathlib.Path | None,
+    source: pathlib.Path,
     license: str | None,
     form: Mapping[str, Any],
 ) -> None:
@@ -38,11 +38,11 @@ def write_model_card(
         folder: of the exported version, complete but for these files.
         loaded: the model.
         name: its name.
-        source: the folder that it comes from, whose recipe and scores are published; None if there is none.
+        source: the folder that it comes from, whose recipe and scores are published.
         license: such as `"Apache-2.0"`; None if it is unknown.
-        form: `precision`, `frozen`, `xla` and `largest_difference` of the export.
+        form: `precision`, `frozen`, `xla`, `lengths` and `largest_difference` of the export.
     """
-    recipe, report = ({}, {}) if source is None else read_record(source)
+    recipe, report = read_record(source)
     card = {
         "name": name,
         "files": files_in(folder),

@@ -16,6 +16,7 @@ import onnxruntime
 from onnx import TensorProto, helper
 
 from albert_tf import checkpoints, models
+from albert_tf.checkpoints.config_files import hugging_face_values
 from albert_tf.checkpoints.names import num_file_groups
 from albert_tf.config import AlbertConfig
 from albert_tf.export.checks import SAMPLES, check_length, relative_difference, warn_of_windows, without_none
@@ -81,7 +82,7 @@ def export_onnx(
     """Writes a model as ONNX files with its tokenizer.
 
     It is published only after onnxruntime has reproduced the Keras model's outputs with the float32 file. The folder is
-    read by `albert_tf.inference.load_onnx`, which needs neither TensorFlow nor Keras, and by transformers.js.
+    read by `albert_tf.pipeline`, which needs neither TensorFlow nor Keras, and by transformers.js.
 
     Args:
         source: a folder with a model and its vocabulary.
@@ -184,7 +185,7 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
     # transformers.js cuts texts to this in its own pipelines.
     write_config(folder, {**read_config(folder / CONFIG_FILE), "model_max_length": loaded.settings.max_length})
     published = {
-        **config.to_hugging_face(),
+        **hugging_face_values(config),
         "num_hidden_groups": num_file_groups(config),
         "architectures": [model.architecture],
         **model.head_settings(),

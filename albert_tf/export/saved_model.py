@@ -44,7 +44,7 @@ class ExportReport:
 
 
 def export_saved_model(
-    source: str | pathlib.Path | ModelFolder,
+    source: str | pathlib.Path,
     output: str | pathlib.Path,
     name: str,
     version: int | None = None,
@@ -63,7 +63,7 @@ def export_saved_model(
     `saved_models/README.md` for the signatures.
 
     Args:
-        source: a folder with a model and its vocabulary, or a ModelFolder.
+        source: a folder with a model and its vocabulary.
         output: folder of all models, such as `saved_models`.
         name: name of the model, a folder in `output`.
         version: version number. None: the next one.
@@ -72,7 +72,7 @@ def export_saved_model(
         license: of the model, for its description, such as `"Apache-2.0"`.
         precision: of weights and computation; outputs are float32. `"bfloat16"` halves the weights' size.
         frozen: whether the weights are constants of the graph rather than variables.
-        xla: whether XLA compiles the network, again for each shape of its inputs.
+        xla: whether XLA compiles the network, for few shapes of its inputs, see `saved_models/README.md`. For GPUs.
         attention: whether to add the signature `attention`, which makes the graph larger by a third.
         windows: for labels and numbers of single texts, how the logits of the windows of a long one are joined,
             `"mean"` or `"max"`. None: as in training.
@@ -83,8 +83,8 @@ def export_saved_model(
     """
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"`precision` must be 'float32' or 'bfloat16'. Received: precision={precision!r}.")
-    source = source if isinstance(source, ModelFolder) else model_folder(source)
-    loaded = source if isinstance(source, ModelFolder) else load_folder(source)
+    source = model_folder(source)
+    loaded = load_folder(source)
     if max_length is not None:
         check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
     loaded = loaded.changed(**without_none(max_length=max_length, threshold=threshold, windows=windows))
@@ -104,9 +104,9 @@ def export_saved_model(
         loaded.tokenizer.save_pretrained(partial / TOKENIZER_FOLDER)
         restored = tf.saved_model.load(str(partial))
         difference = _checked_difference(exact, restored, is_exact)
-        form = {"precision": precision, "frozen": frozen, "xla": xla, "largest_difference": difference}
-        path = None if isinstance(source, ModelFolder) else pathlib.Path(source)
-        write_model_card(partial, loaded, name, path, license, form)
+        form = {"precision": precision, "frozen": frozen, "xla": xla, "lengths": served.lengths}
+        form |= {"largest_difference": difference}
+        write_model_card(partial, loaded, name, source, license, form)
         folder = publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
 

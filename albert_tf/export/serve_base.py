@@ -11,11 +11,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.data.finetuning.few_shapes import padded_lengths
 from albert_tf.export.checks import SAMPLES, relative_difference
+from albert_tf.export.few_shapes import in_few_shapes
 from albert_tf.inference.constant_weights import MAX_BYTES, ConstantWeights, num_bytes
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
-from albert_tf.layers.kernels import Plain, for_layers, inference_with
+from albert_tf.layers.kernels import Plain, inference_with
 from albert_tf.layers.kernels.tensorflow_cpu import OneDnn
 
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
@@ -28,13 +30,12 @@ class ServedModel(tf.Module):
     Attributes:
         text_ranks: rank of the string tensors that `serving_default` takes, by name.
         token_rank: rank of the tensors that `tokens` takes.
-        expected: method from texts by name to some of the Keras model's numbers by name of the output.
+        lengths: of the shapes that XLA compiles for texts; none without it.
     """
-
-    expected: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
     text_ranks: Mapping[str, int] = {"text": 1}
     token_rank = 2
+    lengths: tuple[int, ...] = ()
 
     def __init__(self, loaded: ModelFolder):
         super().__init__()
@@ -46,7 +47,7 @@ class ServedModel(tf.Module):
         self._with_attention = False
         # A scope for calls of the model, in which the weights of a frozen one are constants.
         self._scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
-        self._kernels: Plain = for_layers()
+        self._kernels = Plain()  # an export also runs on other processors than the one here
 
     def add_attention(self) -> None:
         """Adds the signature `attention`."""
@@ -82,10 +83,13 @@ class ServedModel(tf.Module):
             self.compute = lambda inputs: constant(inputs)
 
     def use_xla(self) -> None:
-        """Compiles the network, not the operations on strings, for each shape of its inputs."""
-        self._kernels = for_layers()  # XLA fuses the plain form itself
+        """Compiles the network, not the operations on strings, for few shapes, which its inputs are padded to."""
+        self._kernels = Plain()  # XLA fuses it itself
         compiled = tf.function(self.network, jit_compile=True, autograph=False)
-        self.compute = lambda inputs: compiled(inputs)  # a function of its own would be saved beside the signatures
+        self.lengths = padded_lengths(self._settings.max_length)
+        longest, pad = self._loaded.model.config.max_position_embeddings, self._loaded.tokenizer.pad_token_id
+        lengths = sorted({*self.lengths, *padded_lengths(longest)})  # the signature `tokens` takes longer rows
+        self.compute = lambda inputs: in_few_shapes(compiled, inputs, lengths, pad)
 
     def signatures(self) -> dict[str, Any]:
         """The signatures by name."""
@@ -169,6 +173,11 @@ class ServedModel(tf.Module):
         """Texts to compare the export with the Keras model, for `serving_default`."""
         return {name: SAMPLES[:: 1 - 2 * index] for index, name in enumerate(self.text_ranks)}
 
+    def expected(self, texts: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The numbers of the Keras model's answers, by name of the output of `serving_default`."""
+        answers = self._loaded.text_task.arrays(self._loaded.predict(*texts.values()))
+        return {name: array for name, array in answers.items() if array.dtype != object}
+
     def largest_rounding(self, restored: Any) -> float:
         """Maximum difference between outputs for tokens of this model and of the same in bfloat16.
 
@@ -190,10 +199,10 @@ class ServedModel(tf.Module):
         """Maximum absolute difference between numbers of the Keras model and the SavedModel."""
         texts = self.samples()
         outputs = restored.signatures["serving_default"](**{name: tf.constant(text) for name, text in texts.items()})
-        return max(
-            float(np.abs(outputs[name].numpy() - np.asarray(expected)).max())
-            for name, expected in self.expected(texts).items()
-        )
+        expected = self.expected(texts)
+        if any(outputs[name].shape != array.shape for name, array in expected.items()):
+            return float("inf")  # another number of entities
+        return max(float(np.abs(outputs[name].numpy() - array).max()) for name, array in expected.items())
 
 
 def traced(function: Callable, **specs: tf.TensorSpec):

@@ -7,7 +7,6 @@ text.
 # The checker's stubs of TensorFlow know little of ragged tensors.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import window_stride
@@ -28,7 +27,8 @@ class ServedClassifier(ServedModel):
             self.tokenizer = loaded.tokenizer.as_layer(self._settings.max_length, doc_stride=stride)
 
     def outputs(self, inputs):
-        return self._scores(super().outputs(inputs)["logits"])  # [R, C]
+        logits = super().outputs(inputs)["logits"]  # [R, C]
+        return {"logits": logits, **self._scores(logits)}
 
     def answer(self, encoded, texts):
         logits = super().outputs(self.model_inputs(encoded))["logits"]
@@ -51,13 +51,9 @@ class ServedClassifier(ServedModel):
         labels = tf.gather(tf.constant(self._loaded.model.labels), tf.argmax(probabilities, axis=-1))
         return {"label": labels, "score": tf.reduce_max(probabilities, axis=-1), "probabilities": probabilities}
 
-    def expected(self, texts):
-        rows = self._loaded.classify(texts["text"], texts.get("text_pair"))
-        return {name: array for name, array in self._loaded.text_task.arrays(rows).items() if array.dtype == np.float32}
-
 
 class ServedChoices(ServedModel):
-    """The exported object of a model of multiple choice; a choice is a whole statement, see `Predictor.choose`."""
+    """The exported object of a model of multiple choice; a choice is a whole statement."""
 
     text_ranks = {"context": 1, "choices": 2}
     token_rank = 3
@@ -87,8 +83,10 @@ class ServedChoices(ServedModel):
         return {name: tf.reshape(row, shape) for name, row in rows.items()}
 
     def outputs(self, inputs):
-        probabilities = tf.nn.softmax(super().outputs(inputs)["logits"])  # [B, C]
+        logits = super().outputs(inputs)["logits"]  # [B, C]
+        probabilities = tf.nn.softmax(logits)
         return {
+            "logits": logits,
             "choice": tf.argmax(probabilities, axis=-1, output_type=tf.int32),
             "score": tf.reduce_max(probabilities, axis=-1),
             "probabilities": probabilities,
@@ -96,6 +94,3 @@ class ServedChoices(ServedModel):
 
     def samples(self):
         return {"context": SAMPLES, "choices": [[text, "Another choice."] for text in SAMPLES[::-1]]}
-
-    def expected(self, texts):
-        return {"probabilities": self._loaded.choose(texts["context"], texts["choices"])}

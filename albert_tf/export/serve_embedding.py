@@ -19,6 +19,3 @@ class ServedEmbedding(ServedModel):
         # Padding is 0, whatever else is in the batch.
         mask = tf.cast(inputs["attention_mask"], sequence_output.dtype)[..., tf.newaxis]
         return {"sentence_embedding": embedding, "sequence_output": sequence_output * mask}
-
-    def expected(self, texts):
-        return {"sentence_embedding": self._loaded.embed(texts["text"])}

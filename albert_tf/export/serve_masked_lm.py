@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf.export.serve_base import ServedModel, traced
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.models import AlbertForPreTraining
-from albert_tf.tasks.masked_lm.task import MASK, TOP, no_mask_message
+from albert_tf.tasks.masked_lm.task import MASK, TOP, SentenceOrder, no_mask_message
 
 _SAMPLES = ("A [MASK] text.", "[MASK]", "The last [MASK] of this longer text, with 1,000 others, is [MASK].")
 
@@ -56,18 +56,12 @@ class ServedMaskedLM(ServedModel):
     def samples(self):
         return {"text": _SAMPLES}
 
-    def expected(self, texts):
-        probabilities = [[mask.probabilities for mask in masks] for masks in self._loaded.fill_mask(texts["text"], TOP)]
-        padded = np.zeros([len(probabilities), max(map(len, probabilities)), len(probabilities[0][0])])  # [B, M, K]
-        for row, masks in enumerate(probabilities):
-            padded[row, : len(masks)] = masks
-        return {"probabilities": padded}
-
     def largest_difference(self, restored):
         differences = [super().largest_difference(restored)]
         if "sentence_order" in restored.signatures:
             first, second = _SAMPLES, _SAMPLES[::-1]
-            expected = np.array(self._loaded.sentence_order(first, second))
+            order = SentenceOrder(self._loaded.tokenizer, self._settings)
+            expected = np.array(self._loaded.predict(first, second, task=order))
             computed = restored.signatures["sentence_order"](text=tf.constant(first), text_pair=tf.constant(second))
             differences.append(float(np.abs(computed["in_order"].numpy() - expected).max()))
         return max(differences)

@@ -21,7 +21,7 @@ _NEVER = -float("inf")
 
 
 class ServedAnswers(ServedModel):
-    """The exported object of a model of question answering; computes what `Predictor.answer_questions` does."""
+    """The exported object of a model of question answering; computes what the `decode` of its task does."""
 
     text_ranks = {"question": 1, "context": 1}
 
@@ -122,10 +122,6 @@ class ServedAnswers(ServedModel):
             "question": ("What does ALBERT share?", "When was it published?", "Who? " * (40 if has_room else 1)),
             "context": (passage, "It was published in 2019.", passage[::-1]),
         }
-
-    def expected(self, texts):
-        answers = self._loaded.answer_questions(texts["question"], texts["context"])
-        return {name: [getattr(answer, name) for answer in answers] for name in ("start", "end", "score", "null_odds")}
 
 
 def _p_mask(inputs):

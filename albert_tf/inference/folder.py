@@ -12,7 +12,7 @@ from albert_tf.inference.network import Network
 from albert_tf.inference.predictor import Predictor
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.models.base import AlbertBase
-from albert_tf.tasks.settings import Settings, read_settings
+from albert_tf.tasks.settings import read_settings
 from albert_tf.tasks.table import TASKS, find_task, task_class
 from albert_tf.tokenization import AlbertTokenizer
 
@@ -22,26 +22,22 @@ class ModelFolder(Predictor):
     """A Keras model ready for raw text.
 
     Attributes:
-        model: the task model.
-        tokenizer: AlbertTokenizer.
-        settings: Settings of its task.
-        batch_size: maximum number of rows that are computed at once.
-        max_tokens: maximum number of their tokens; None: no limit, the default on accelerators.
-        traces_first: see KerasNetwork.
         network: see Predictor; it follows from the model.
+        tokenizer, settings, batch_size: see Predictor.
+        max_tokens: see Predictor; by default there is no limit on accelerators.
+        few_shapes: see Predictor; by default on accelerators, where each shape is compiled.
+        model: the task model.
+        traces_first: see KerasNetwork.
     """
 
-    model: AlbertBase
-    tokenizer: AlbertTokenizer
-    settings: Settings
-    batch_size: int = 32
+    network: Network = dataclasses.field(init=False, repr=False, compare=False)
     max_tokens: int | None = dataclasses.field(default_factory=lambda: MAX_TOKENS if runs_on_cpu() else None)
+    few_shapes: bool = dataclasses.field(default_factory=lambda: not runs_on_cpu())
+    model: AlbertBase = dataclasses.field(kw_only=True)
     traces_first: bool = False
 
-    network: Network = dataclasses.field(init=False, repr=False, compare=False)
-
     def __post_init__(self):
-        object.__setattr__(self, "network", KerasNetwork(self.model, self.traces_first))
+        object.__setattr__(self, "network", KerasNetwork(self.model, self.traces_first, self.few_shapes))
 
 
 def facts_of(model: AlbertBase) -> dict[str, Any]:
@@ -75,7 +71,7 @@ def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFo
     facts = facts_of(model)
     longest = checkpoint.config.max_position_embeddings
     settings = read_settings(folder, longest, task_class(facts["task"]).settings_class, **facts)
-    return ModelFolder(model, tokenizer, settings)
+    return ModelFolder(tokenizer, settings, model=model)
 
 
 def _kind(checkpoint: checkpoints.Checkpoint) -> type[AlbertBase]:

@@ -5,7 +5,7 @@ import pathlib
 from collections.abc import Container, Iterator
 from typing import Any, Literal, get_args
 
-from albert_tf import checkpoints
+from albert_tf.checkpoints.reading import holds_weights
 from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.exports import ONNX, SAVED_MODEL, export_format, newest_first
@@ -13,8 +13,7 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.files.urls import is_url, local_copy
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
-from albert_tf.inference.predictor import LoadedModel, Predictor
-from albert_tf.tasks.sequence_classification.settings import Threshold
+from albert_tf.inference.predictor import Predictor
 from albert_tf.tasks.settings import SETTINGS_FILE, read_settings
 from albert_tf.tokenization import AlbertTokenizer
 
@@ -30,16 +29,8 @@ def load_model(
     engine: EngineName | None = None,
     precision: Precision | None = None,
     batch_size: int = 32,
-    threshold: Threshold | None = None,
 ) -> Predictor:
     """Loads a model that takes texts; the arguments are those of `albert_tf.pipeline`."""
-    loaded = _load(model, engine, precision, batch_size)
-    return loaded if threshold is None else loaded.changed(threshold=threshold)
-
-
-def _load(
-    model: str | pathlib.Path, engine: EngineName | None, precision: Precision | None, batch_size: int
-) -> Predictor:
     if engine not in (None, *get_args(EngineName)):
         raise ValueError(f"`engine` must be one of {', '.join(get_args(EngineName))}. Received: engine={engine!r}.")
     if precision not in (None, *get_args(Precision)):
@@ -48,14 +39,14 @@ def _load(
         )
     folder = pathlib.Path(model) if engine not in (None, "keras") and not is_url(model) else model_folder(model)
     try:
-        if engine == "keras" or (engine is None and checkpoints.holds_weights(folder)):
+        if engine == "keras" or (engine is None and holds_weights(folder)):
             return _load_keras(folder, precision, batch_size)
         for version in newest_first(folder):
             if engine != "tensorflow" and is_onnx_folder(version):
                 return load_onnx(version, engine or "auto", precision or "auto", batch_size)
             if engine in (None, "tensorflow") and (version / SAVED_MODEL_FILE).is_file():
                 check_saved_precision(version, precision)
-                return load_saved_model(version, batch_size)
+                return _load_saved_model(version, batch_size)
         if engine is None:
             return _load_keras(folder, precision, batch_size)
     except ModuleNotFoundError as error:
@@ -75,7 +66,7 @@ def load_onnx(
     precision: Literal["auto", "float32", "bfloat16", "float16", "int8"] = "auto",
     batch_size: int = 32,
     max_tokens: int = MAX_TOKENS,
-) -> LoadedModel:
+) -> Predictor:
     """Loads a folder written by `export_onnx`, without TensorFlow and Keras.
 
     Args:
@@ -90,35 +81,24 @@ def load_onnx(
     settings = read_settings(folder, AlbertConfig.from_json(folder / "config.json").max_position_embeddings)
     network = OnnxNetwork(folder, settings.task, engine, precision)
     tokenizer = AlbertTokenizer.from_pretrained(folder)
-    return LoadedModel(network, tokenizer, settings, batch_size, max_tokens, folder)
+    return Predictor(network, tokenizer, settings, batch_size, max_tokens)
 
 
-def load_saved_model(folder: str | pathlib.Path, batch_size: int = 32) -> LoadedModel:
-    """Loads a SavedModel. It is a program that may read and write files: only load what you trust.
-
-    Args:
-        folder: folder of one version, or of several numbered versions, of which the newest is loaded.
-        batch_size: maximum number of texts that are computed at once.
-
-    Raises:
-        ValueError: there is no SavedModel, it cannot be read, or `export_saved_model` did not write it.
-    """
-    exports = (path for path in newest_first(local_copy(folder)) if (path / SAVED_MODEL_FILE).is_file())
-    if (newest := next(exports, None)) is None:
-        raise ValueError(f"{folder} has no {SAVED_MODEL_FILE}; export a model first.")
+def _load_saved_model(folder: pathlib.Path, batch_size: int) -> Predictor:
+    """Loads the SavedModel of one version; raises ValueError if `export_saved_model` did not write it."""
     from albert_tf.inference.saved_model_network import SavedModelNetwork, restore
 
-    restored = restore(newest)
-    _check_exported(newest, restored)
-    card = read_json(newest / SETTINGS_FILE, cure="export the model again")
+    restored = restore(folder)
+    _check_exported(folder, restored)
+    card = read_json(folder / SETTINGS_FILE, cure="export the model again")
     try:
         config = AlbertConfig(**card["config"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{newest / SETTINGS_FILE}: `config` is damaged ({error}); export the model again.") from None
-    settings = read_settings(newest, config.max_position_embeddings)
+        raise ValueError(f"{folder / SETTINGS_FILE}: `config` is damaged ({error}); export the model again.") from None
+    settings = read_settings(folder, config.max_position_embeddings)
     network = SavedModelNetwork(restored, settings, str(card.get("precision")))
-    tokenizer = AlbertTokenizer.from_pretrained(newest / TOKENIZER_FOLDER)
-    return LoadedModel(network, tokenizer, settings, batch_size, folder=newest)
+    tokenizer = AlbertTokenizer.from_pretrained(folder / TOKENIZER_FOLDER)
+    return Predictor(network, tokenizer, settings, batch_size)
 
 
 def check_saved_precision(folder: pathlib.Path, precision: str | None) -> None:
@@ -137,15 +117,6 @@ def check_takes_texts(folder: pathlib.Path, signatures: Container[str], other_cu
         raise ValueError(f"{folder} does not take texts, like modules for TF Hub; {cure}.")
 
 
-def is_saved_model(folder: str | pathlib.Path) -> bool:
-    """Whether `folder` is a SavedModel or a folder of its numbered versions.
-
-    A folder with a checkpoint is not, even if it also has a SavedModel, because loading a SavedModel may run code.
-    """
-    folders = newest_first(pathlib.Path(folder))
-    return any((path / SAVED_MODEL_FILE).is_file() for path in folders) and not checkpoints.holds_weights(folder)
-
-
 def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_size: int) -> Predictor:
     if precision not in (None, "float32", "bfloat16"):
         raise ValueError(
@@ -154,7 +125,7 @@ def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_si
         )
     from albert_tf.inference.folder import load_folder
 
-    form = None if checkpoints.holds_weights(model) else export_format(pathlib.Path(model))
+    form = None if holds_weights(model) else export_format(pathlib.Path(model))
     if form in (SAVED_MODEL, ONNX):  # without `engine` it would have been loaded
         raise ValueError(f"{model} is an export of format {form}, not a folder of weights; leave `engine` out.")
     return dataclasses.replace(load_folder(model, precision), batch_size=batch_size)

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import rows_by_length
+from albert_tf.data.finetuning.few_shapes import padded_length, power_of_two
 from albert_tf.inference.progress import counted
 from albert_tf.tasks.outputs import Computed, Rows
 
@@ -45,7 +46,12 @@ class Network(Protocol):
 
 
 def compute_rows(
-    network: Network, rows: Rows, batch_size: int, max_tokens: int | None, shows_progress: bool = False
+    network: Network,
+    rows: Rows,
+    batch_size: int,
+    max_tokens: int | None,
+    shows_progress: bool = False,
+    few_shapes: bool = False,
 ) -> Iterator[Computed]:
     """Computes rows in batches of similar length, the longest first.
 
@@ -55,13 +61,22 @@ def compute_rows(
         batch_size: maximum number of rows of a batch.
         max_tokens: maximum number of their tokens; None: no limit.
         shows_progress: whether the rows are counted for a progress line.
+        few_shapes: whether batches have few lengths and numbers of rows, with padding and copies of their last row,
+            which are left out of what is returned.
     """
-    lengths, width = rows.lengths, getattr(rows, "num_choices", 1)
+    lengths, width, multiple = rows.lengths, getattr(rows, "num_choices", 1), 1
+    if few_shapes:
+        multiple, batch_size = None, min(batch_size, power_of_two(len(lengths)))
+        lengths = np.array([padded_length(length) for length in lengths.tolist()], np.int32)
     limit = None if max_tokens is None else max_tokens // width
     batches = rows_by_length(lengths, batch_size, limit, longest_first=True)
     for indices in counted(batches, len(lengths)) if shows_progress else batches:
-        batch = rows.batch(indices, multiple=1)
-        yield Computed(indices, batch, network.compute(batch))
+        count, size = len(indices), len(indices)
+        if few_shapes:
+            size = batch_size if limit is None else max(count, min(batch_size, limit // int(lengths[indices[0]])))
+        batch = rows.batch(np.pad(indices, (0, size - count), mode="edge"), multiple)
+        parts = batch, network.compute(batch)
+        yield Computed(indices, *({name: array[:count] for name, array in part.items()} for part in parts))
 
 
 def at_positions(outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

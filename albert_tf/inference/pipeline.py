@@ -13,6 +13,8 @@ from albert_tf.data.finetuning.text_counts import TextCounts, count_texts, repor
 from albert_tf.inference.loading import EngineName, Precision, load_model
 from albert_tf.inference.predictor import Predictor
 from albert_tf.inference.progress import counted
+from albert_tf.tasks.base import TextTask
+from albert_tf.tasks.masked_lm.task import MaskedInTurn, MaskedLM, SentenceOrder
 from albert_tf.tasks.sequence_classification.settings import Threshold
 from albert_tf.tasks.table import WindowsName
 
@@ -35,9 +37,9 @@ def pipeline(
     """Loads a model that takes texts; its task is read from the folder.
 
     Args:
-        model: a folder as for `albert_tf.inference.load_folder`, or an export: a SavedModel, an ONNX folder, or the
-            folder of its versions, of which the newest is loaded; or a name on the Hugging Face Hub.
-            A SavedModel is a program: only load what you trust.
+        model: a checkpoint of any format with its vocabulary, such as a folder of `finetune`, `pretrain` or Hugging
+            Face transformers; an export: a SavedModel, an ONNX folder, or the folder of its versions, of which the
+            newest is loaded; or a name on the Hugging Face Hub. A SavedModel is a program: only load what you trust.
         engine: `"keras"` for weights, `"tensorflow"` for a SavedModel, `"onnxruntime"` or `"openvino"` for an ONNX
             folder. None: what the folder holds, weights first; OpenVINO, if it is installed, before onnxruntime.
         precision: data type of the computation: of weights `"float32"`, the default, or `"bfloat16"`; of an ONNX folder
@@ -71,8 +73,9 @@ def pipeline(
         )
     if type(batch_size) is not int or batch_size < 1:
         raise ValueError(f"`batch_size` must be an integer of at least 1. Received: batch_size={batch_size!r}.")
-    loaded = load_model(model, engine, precision, batch_size, threshold)
-    return Pipeline(loaded if windows is None else loaded.changed(windows=windows), batch_size)
+    loaded, changes = load_model(model, engine, precision, batch_size), {"threshold": threshold, "windows": windows}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    return Pipeline(loaded.changed(**changes) if changes else loaded)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,12 +83,10 @@ class Pipeline:
     """A model that takes texts.
 
     Attributes:
-        model: what makes the predictions.
-        batch_size: maximum number of texts that are computed at once.
+        model: what computes the predictions, with its `tokenizer`, its `settings` and its `network`.
     """
 
     model: Predictor
-    batch_size: int
 
     @property
     def task(self) -> str:
@@ -93,26 +94,28 @@ class Pipeline:
         return self.model.task
 
     def __repr__(self) -> str:
-        return f"<Pipeline task={self.task} engine={self.model.network.name} batch_size={self.batch_size}>"
+        return f"<Pipeline task={self.task} engine={self.model.network.name} batch_size={self.model.batch_size}>"
 
     def __call__(self, *texts: Any, top: int | None = None, targets: Sequence[str] | None = None, **named: Any) -> Any:
         """Predicts; inputs and results depend on the task.
 
-        | task | inputs | each result | as of |
-        |---|---|---|---|
-        | classifier | `text`, of pairs also `text_pair` | ClassPrediction, or LabelsPrediction | `classify` |
-        | question answering | `question`, `context` | AnswerPrediction | `answer_questions` |
-        | token classification | `text` | list of Entity | `find_entities` |
-        | multiple choice | `context`, `choices` | array of probabilities | `choose` |
-        | sentence embeddings | `text` | array | `embed` |
-        | masked LM, pretrained | `text` with [MASK] | tuple of MaskPrediction | `fill_mask` |
-        | pretrained | `text`, `text_pair` | probability that `text` comes first | `sentence_order` |
+        | task | inputs | each result |
+        |---|---|---|
+        | classifier | `text`, of pairs also `text_pair` | ClassPrediction, or LabelsPrediction |
+        | question answering | `question`, `context` | AnswerPrediction |
+        | token classification | `text` | list of Entity |
+        | multiple choice | `context`, `choices` | probabilities, float32 [C] |
+        | sentence embeddings | `text` | float32 [D] |
+        | masked LM, pretrained | `text` with [MASK] for one piece | tuple of MaskPrediction, one for each [MASK] |
+        | pretrained | `text`, `text_pair` | probability that `text` precedes its pair, not follows it |
 
         Args:
             *texts: the inputs in this order; or a DataFrame or dict that has them as columns.
             **named: the inputs by name. Each is a text, or several: a list, an array, a pandas Series or an iterator.
                 `choices` are a list of texts for each context.
-            top, targets: for [MASK], as of `fill_mask`.
+            top: number of candidates for [MASK]; None: 5.
+            targets: words that are the only candidates; of one of several pieces, the first counts, with a warning.
+                Probabilities remain those among all pieces.
 
         Returns:
             The result for one text, a list of results for several, in their order, and for an iterator an iterator,
@@ -129,13 +132,39 @@ class Pipeline:
         options = {name: value for name, value in (("top", top), ("targets", targets)) if value is not None}
         if options and (self.task not in _MASKED or _OPTIONAL in names):
             raise ValueError(f"`{next(iter(options))}` must be left out unless pieces for [MASK] are predicted.")
+        task, arguments = self.model.text_task, (self.model.tokenizer, self.model.settings)
+        if self.task in _MASKED:
+            task = SentenceOrder(*arguments) if _OPTIONAL in names else MaskedLM(*arguments, **{"top": 5, **options})
         if isinstance(first, str):
             columns = {name: [column] for name, column in columns.items()}
         rows = (_checked(number, names, row) for number, row in enumerate(_rows(columns)))
         if any(isinstance(column, Iterator) for column in columns.values()):
-            return self._stream(names, rows, options)
-        predictions = self._answer(names, list(rows), options)
+            return self._stream(task, rows)
+        predictions = self._answer(task, list(rows))
         return predictions[0] if isinstance(first, str) else predictions
+
+    def pseudo_log_likelihood(self, texts: Sequence[str]) -> list[float]:
+        """How likely texts are: the sum of the log probabilities of their tokens, each masked in turn.
+
+        Args:
+            texts: B texts.
+
+        Returns:
+            B sums, in nats.
+
+        Raises:
+            ValueError: the model has no masked-LM head, or a text has no tokens, or more than the model takes.
+
+        References:
+            Masked Language Model Scoring, arXiv 1910.14659.
+        """
+        if self.task not in _MASKED:
+            kind = self.task.replace("_", " ")
+            raise ValueError(f"The model must have a masked-LM head. Received: one of {kind}; use a pretrained model.")
+        if not len(texts):
+            return []
+        rows = MaskedInTurn(self.model.tokenizer, texts, self.model.text_task.max_length)
+        return rows.sums(self.model.compute(rows, MaskedLM.max_tokens))
 
     def _columns(self, texts: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs by name, in their order."""
@@ -157,33 +186,29 @@ class Pipeline:
     def _input_names(self) -> tuple[str, ...]:
         """What the task takes, the second text of a pair last, which need not be given."""
         names = self.model.text_task.inputs
-        takes_pairs = self.task in ("sequence_classification", *_MASKED)
+        takes_pairs = self.task in ("sequence_classification", "pretraining")
         return (*names, _OPTIONAL) if takes_pairs and _OPTIONAL not in names else names
 
-    def _stream(self, names: Sequence[str], rows: Iterator[tuple], options: dict[str, Any]) -> Iterator[Any]:
+    def _stream(self, task: TextTask, rows: Iterator[tuple]) -> Iterator[Any]:
         total = TextCounts()
-        while part := list(itertools.islice(rows, _BATCHES_AT_ONCE * self.batch_size)):
+        while part := list(itertools.islice(rows, _BATCHES_AT_ONCE * self.model.batch_size)):
             with count_texts() as counts:
-                answers = self._answer(names, part, options)
+                answers = self._answer(task, part)
             total.add(counts)
             yield from answers
         report(total)
 
     @report_together()
-    def _answer(self, names: Sequence[str], rows: Sequence[tuple], options: dict[str, Any]) -> list[Any]:
+    def _answer(self, task: TextTask, rows: Sequence[tuple]) -> list[Any]:
         """The results of all rows, computed in batches of similar length."""
-        method = "predict"
-        if self.task in _MASKED:
-            method = "sentence_order" if _OPTIONAL in names else "fill_mask"
-        answer = getattr(self.model, method)
         num_choices = np.array([_num_choices(row) for row in rows])
         lengths = np.array([_num_characters(row) for row in rows])
-        limits = _BATCHES_AT_ONCE * self.batch_size, _BATCHES_AT_ONCE * BYTES_PER_TOKEN * MAX_TOKENS
+        limits = _BATCHES_AT_ONCE * self.model.batch_size, _BATCHES_AT_ONCE * BYTES_PER_TOKEN * MAX_TOKENS
         predictions: list[Any] = [None] * len(rows)
         for count in np.unique(num_choices):
             alike = np.flatnonzero(num_choices == count)
             for part in counted(rows_by_length(lengths[alike], *limits)):
-                results = answer(*zip(*(rows[row] for row in alike[part])), **options)
+                results = self.model.predict(*zip(*(rows[row] for row in alike[part])), task=task)
                 for row, result in zip(alike[part], results, strict=True):
                     predictions[row] = result
         return predictions

@@ -58,6 +58,12 @@ def progress_line(title: str, shown: bool = True) -> Iterator[Callable[..., None
             _report.reset(token)
 
 
+def show_compiling(shape: tuple[int, ...]) -> None:
+    """Says within a `progress_line` that a program for a shape is compiled, until more rows are done."""
+    if report := _report.get():
+        report(0, None, f"rows; compiling for {' x '.join(map(str, shape))}")
+
+
 def counted(
     batches: Iterable[_Batch], total: int | None = None, unit: str = "rows", size: Callable[[Any], int] = len
 ) -> Iterator[_Batch]:

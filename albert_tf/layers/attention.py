@@ -25,8 +25,7 @@ class AttentionOutput(NamedTuple):
 class AttentionBlock(AlbertLayer):
     """Multi-head self-attention, projection, dropout, residual, layer normalisation.
 
-    Query, key and value are separate variables, because LAMB treats each variable as a layer. `prepare` concatenates
-    them once for all calls with shared weights.
+    Query, key and value are separate variables, because LAMB treats each variable as a layer.
 
     Args:
         config: AlbertConfig.
@@ -68,10 +67,7 @@ class AttentionBlock(AlbertLayer):
         self.built = True
 
     def prepare(self, kernels: Plain) -> tuple[DenseWeights, DenseWeights]:
-        """The weights of query, key and value, concatenated, and of the output; once per step.
-
-        Queries are multiplied by 1 / sqrt(H) here, unless the kernels multiply the logits.
-        """
+        """The weights of query, key and value, concatenated, and of the output, once for all calls of a step."""
         scale = 1.0 / math.sqrt(self.config.head_size) if kernels.scales_queries else 1.0
         matrices = (self.query.kernel * scale, self.key.kernel, self.value.kernel)
         biases = (self.query.bias * scale, self.key.bias, self.value.bias)
@@ -84,7 +80,7 @@ class AttentionBlock(AlbertLayer):
         return self.apply(hidden, bias, self.prepare(kernels), kernels, training, return_attention_scores)
 
     def apply(self, hidden, mask, weights, kernels: Plain, training: bool, return_scores: bool) -> AttentionOutput:
-        """As a call, with weights that were prepared for these kernels, and a mask or bias."""
+        """As a call, with weights that were prepared for these kernels."""
         (qkv_weights, output_weights), width, shape = weights, self.config.hidden_size, ops.shape(hidden)
         qkv = flat_linear(hidden, qkv_weights)  # [B L, 3 D]
         qkv = ops.reshape(qkv, (*shape[:2], 3, self.config.num_attention_heads, self.config.head_size))

@@ -36,6 +36,9 @@ class AlbertLayer(keras.layers.Layer):
     def from_config(cls, config):
         return from_frozen_config(cls, {**config, "config": AlbertConfig(**config["config"])})
 
+    def compute_output_spec(self, *args, **kwargs):
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)  # `compute_output_shape` is for `summary`
+
     @property
     def part_options(self) -> dict[str, Any]:
         """Constructor arguments of the layers that this one makes."""

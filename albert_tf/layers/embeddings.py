@@ -47,6 +47,10 @@ class AlbertEmbeddings(AlbertLayer):
         self.layer_norm.build((None, None, self.config.embedding_size))
         self.built = True
 
+    def _table(self, name: str, rows: int):
+        shape = (rows, self.config.embedding_size)
+        return self.add_weight(shape=shape, initializer=self.kernel_initializer(), name=name)
+
     def call(self, input_ids, token_type_ids=None, position_ids=None, training=False):
         input_ids = ops.cast(input_ids, "int32")
         token_type_ids = ops.zeros_like(input_ids) if token_type_ids is None else ops.cast(token_type_ids, "int32")
@@ -78,9 +82,8 @@ class AlbertEmbeddings(AlbertLayer):
         outside = [ops.any(ops.logical_or(ids < 0, ids >= size)) for ids, size in pairs if ids is not None]
         return ops.cast(ops.where(ops.any(ops.stack(outside)), float("nan"), 0.0), self.compute_dtype)
 
-    def _table(self, name: str, rows: int):
-        shape = (rows, self.config.embedding_size)
-        return self.add_weight(shape=shape, initializer=self.kernel_initializer(), name=name)
+    def compute_output_shape(self, *shapes, **named_shapes):
+        return None, None, self.config.embedding_size
 
     def _check_length(self, length: Any) -> None:
         if isinstance(length, int) and length > self.config.max_position_embeddings:

@@ -43,7 +43,7 @@ class FeedForwardBlock(AlbertLayer):
         self.built = True
 
     def prepare(self, kernels: Plain) -> tuple[DenseWeights, DenseWeights]:
-        """The weights of both dense layers, once per step and the same for all kernels."""
+        """The weights of both dense layers, once for all calls of a step."""
         return self.weights_of(self.intermediate), self.weights_of(self.output_projection)
 
     def call(self, hidden, training=False):

@@ -51,6 +51,9 @@ class MaskedLMHead(AlbertLayer):
         self.output_bias = self.add_weight(shape=(self.config.vocab_size,), initializer="zeros", name="output_bias")
         self.built = True
 
+    def compute_output_shape(self, *shapes, **named_shapes):
+        return None, None, self.config.vocab_size
+
     def call(self, sequence_output, word_embeddings, masked_lm_positions=None):
         if masked_lm_positions is not None:
             sequence_output = gather_positions(sequence_output, masked_lm_positions)  # [B, P, D]
@@ -91,6 +94,9 @@ class ClassificationHead(AlbertLayer):
         )
         self.bias = self.add_weight(shape=(self.num_outputs,), initializer="zeros", name="bias")
         self.built = True
+
+    def compute_output_shape(self, input_shape=None, **named_shapes):
+        return *(None,) * (len(input_shape or (None, None)) - 1), self.num_outputs
 
     def call(self, hidden, training=False):
         hidden = self.dropout(hidden, training=training)

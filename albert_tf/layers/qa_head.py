@@ -61,6 +61,11 @@ class BeamAnswerHead(AlbertLayer):
             layer.build((None, 2 * self.config.hidden_size))
         self.built = True
 
+    def compute_output_shape(self, *shapes, **named_shapes):
+        starts, ends = (None, self.start_n_top), (None, self.start_n_top * self.end_n_top)
+        tops = {"start_top_log_probs": starts, "start_top_index": starts}
+        return {"cls_logits": (None,), **tops, "end_top_log_probs": ends, "end_top_index": ends}
+
     def call(self, sequence_output, p_mask, start_positions=None, training=False):
         p_mask = ops.cast(p_mask, "float32")
         start_log_probs = _log_probs(self.start(sequence_output)[..., 0], p_mask)  # [B, L]

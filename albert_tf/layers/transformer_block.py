@@ -26,9 +26,8 @@ class TransformerBlock(AlbertLayer):
 
     Call arguments:
         hidden: float tensor [B, L, D].
-        mask: None; an `attention_mask` [B, L] or, with a row for each token, [B, L, L], of integers or booleans
-            (1 = attend); or what `mask_to_bias` makes of it. Without one, the mask that Keras passes
-            on from an `Embedding(mask_zero=True)`.
+        mask: None; an `attention_mask` [B, L], or [B, L, L] with a row for each token (1 = attend); or what
+            `mask_to_bias` makes of it. By default what Keras passes on from an `Embedding(mask_zero=True)`.
         training: bool. Whether dropout is on.
         return_attention_scores: bool. Whether to return the probabilities of attention too.
 
@@ -77,26 +76,25 @@ class TransformerBlock(AlbertLayer):
                 half.build(None)
         self.built = True
 
-    def prepare(self, kernels: Plain) -> tuple:
-        """The weights of both halves in the form in which they are used, once for all calls of a step."""
-        return self.attention.prepare(kernels), self.ffn.prepare(kernels)
-
     def call(self, hidden, mask=None, training=False, return_attention_scores=False):
         kernels = for_layers()
         if mask is not None and len(mask.shape) != 4:
             mask = kernels.mask(mask)
-        weights = self.prepare(kernels)
+        weights = tuple(half.prepare(kernels) for half in self.halves)
         hidden, scores = self.apply(hidden, mask, weights, kernels, training, return_attention_scores)
         return (hidden, scores) if return_attention_scores else hidden
 
     def apply(self, hidden, mask, weights, kernels: Plain, training: bool, return_scores: bool = False):
-        """What an encoder calls: weights and mask were prepared for the kernels; also returns probabilities or None."""
+        """As a call, with weights and a mask prepared for these kernels; also returns probabilities or None."""
         of_attention, of_ffn = weights
         with keras.name_scope(self.name):  # which also fixes the order in which TensorFlow adds up gradients
             with keras.name_scope(self.attention.name):
                 hidden, scores = self.attention.apply(hidden, mask, of_attention, kernels, training, return_scores)
             with keras.name_scope(self.ffn.name):
                 return self.ffn.apply(hidden, of_ffn, kernels, training), scores
+
+    def compute_output_shape(self, *shapes, **named_shapes):
+        return None, None, self.config.hidden_size
 
     def compute_mask(self, inputs, previous_mask):
         """Keras passes on masks [B, L] alone to the layers that follow."""

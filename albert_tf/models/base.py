@@ -1,49 +1,28 @@
-"""The base class of all models: config, training under any strategy, saving and loading."""
+"""The base class of all models: a config, and the layers made of it."""
 
-import contextlib
-import pathlib
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import keras
-from keras import ops
 
-from albert_tf import checkpoints
-from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
-from albert_tf.files.hub import model_folder
-from albert_tf.keras_internals import DotNotTrackScope, layers_within, reshape_variable
-from albert_tf.layers.base import not_quantizable
+from albert_tf.keras_internals import layers_within, show_in_summary
 from albert_tf.layers.frozen import from_frozen_config, with_frozen
-from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_cpu
-from albert_tf.models import variable_paths
-from albert_tf.models.checked_model import CheckedModel
-from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
-from albert_tf.models.distillation import Distillation, Imitation
-from albert_tf.models.inputs import is_overridden
-from albert_tf.models.layer_calls import check_scan, remat_span
-from albert_tf.models.losses import WeightedMean
-from albert_tf.models.texts import Preprocessor
+from albert_tf.models.pretrained import PretrainedModel
 
 
-class AlbertBase(CheckedModel):
+class AlbertBase(PretrainedModel):
     """Base class of the encoder and of every task model.
 
-    A subclass creates its layers in `__init__`, calls `build_parts` at its end on those with variables, and defines in
-    `loss_terms` what `fit` minimises. All shapes follow from the config, so variables exist from the start.
-    Checkpoints identify a variable by its path in the model, such as `encoder/embeddings/word_embeddings`. Optimizer
-    rules and logs use Keras' `variable.path`, which also includes name scopes.
+    A subclass creates its layers in `__init__`, calls `build_parts` at its end on those with variables, computes its
+    outputs in `call`, and returns in `loss_terms` what `fit` minimises: the sum of the means of these terms. All shapes
+    follow from the config, so variables exist from the start.
+
+    Its base classes are `keras.Model`s: `CheckedModel` checks inputs and labels, `TrainableModel` is compiled and
+    trained, `PretrainedModel` loads and writes checkpoints.
 
     Args:
         config: AlbertConfig.
     """
-
-    # The class name of this model in Hugging Face's `config.json`.
-    architecture = ""
-    # Prefix of its variables' paths in checkpoints.
-    root = ""
-    # How a student imitates the outputs of a teacher, by their names.
-    imitated: Mapping[str, Imitation] = {}
 
     def __init__(self, config: AlbertConfig, **kwargs):
         super().__init__(**kwargs)
@@ -53,206 +32,23 @@ class AlbertBase(CheckedModel):
                 f"{type(self).__name__}.from_pretrained(folder)."
             )
         self.config = config
-        self._compiled_losses, self._rows_of_last_batch = None, 0
-        self.distillation: Distillation | None = None
 
     def build_parts(self, *parts: keras.layers.Layer) -> None:
         """Builds these layers; called at the end of `__init__`."""
         for part in parts:
-            if not part.built:
+            if isinstance(part, keras.Model):
+                show_in_summary(part)
+            elif not part.built:
                 part.build(None)
         self.built = True
         for layer in layers_within(self, recursive=False):
             layer.trainable = layer.trainable and self.trainable  # an argument that Keras does not pass on
 
-    # === Loss and metrics ===
+    def build(self, input_shape=None):
+        """Does nothing: variables exist from the start."""
 
-    def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, WeightedMean]:
-        """The terms whose sum `fit` minimises unless `compile` is given a loss; raises ValueError if there are none."""
-        raise ValueError(
-            f"{type(self).__name__} has no loss of its own; call compile(loss=...) or use a model for a task."
-        )
-
-    def reported_terms(self) -> tuple[str, ...]:
-        """Names of all loss and metric terms. For names ending in `accuracy`, higher is better."""
-        return ()
-
-    def metric_terms(self, y, outputs) -> dict[str, WeightedMean]:
-        """Metrics that `fit` and `evaluate` report besides losses; as in Keras, they ignore `sample_weight`."""
-        return {}
-
-    def term_source(self) -> Any:
-        """The object whose `loss_terms` and `metric_terms` apply: the compiled losses, or else this model."""
-        return self._compiled_losses or self
-
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The mean loss of these rows, plus losses from `add_loss` and regularizers.
-
-        Our own step calls it only where a subclass overrides it, which then returns the mean over the rows that it
-        gets, on several replicas too; other models' terms are divided after all replicas and microbatches.
-        """
-        terms = self.term_source().loss_terms(y, y_pred, sample_weight)
-        loss = sum([term.factor * term.mean() for term in terms.values()] + [ops.sum(loss) for loss in self.losses])
-        # Keras' own step sums losses over replicas.
-        return loss if self.has_own_step else loss / _replicas(self)
-
-    def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """Logs of one batch. Our own step updates the terms itself, for all replicas together."""
-        if not self.has_own_step:
-            source = self.term_source()
-            self.update_terms({**source.loss_terms(y, y_pred, sample_weight), **source.metric_terms(y, y_pred)})
-        is_single = isinstance(y_pred, dict) and len(y_pred) == 1
-        return super().compute_metrics(x, y, *y_pred.values() if is_single else (y_pred,), sample_weight)
-
-    def update_terms(self, terms: dict[str, WeightedMean]) -> None:
-        """Updates the reported running means with one batch."""
-        means = self.reported_metrics.terms
-        for name, term in terms.items():
-            if name in means:
-                means[name].update_state(term.mean(), sample_weight=term.weight + term.epsilon)
-
-    def compile(
-        self,
-        optimizer="rmsprop",
-        loss=None,
-        loss_weights=None,
-        metrics=None,
-        weighted_metrics=None,
-        *args,
-        gradient_accumulation_steps: int = 1,
-        remat: str | int = "none",
-        scan_layers: bool = False,
-        teacher: "AlbertBase | None" = None,
-        **kwargs,
-    ):
-        """As `keras.Model.compile`; without `loss` the model minimises the loss of its task.
-
-        Losses are computed from logits: a loss given by name is configured for logits, and a loss configured for
-        probabilities is an error. Without `loss`, "accuracy" is that of the task, which ignores labels of -100.
-
-        Args:
-            gradient_accumulation_steps: int. Number of microbatches into which `fit` splits each device's rows of a
-                batch. They are computed sequentially and followed by one update with the gradient of the full batch,
-                which saves memory. It must divide the number of rows per device.
-            jit_compile: as in Keras, but that "auto" means False on CPUs. Without XLA for the whole step, GELU and
-                layer normalisation have their own gradients, and are small XLA programs where rows have one length.
-            remat: str or int. Activations that `fit` recomputes in the backward pass instead of keeping them: `"none"`,
-                those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
-            scan_layers: bool. Whether the layers are a loop in the graph, so that it does not grow with depth and is
-                traced and compiled in the time of one layer. For deep networks whose layers share all weights.
-            teacher: a model of the same class whose outputs and hidden states are imitated in `fit`, beside the loss;
-                see `models/distillation.py`. It is neither trained nor saved; `evaluate` gives the loss alone.
-
-        Raises:
-            ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
-                accumulates gradients itself.
-        """
-        jit_compile = kwargs.get("jit_compile", "auto")
-        if _replicas(self) > 1 or (jit_compile == "auto" and keras.backend.backend() == "tensorflow" and runs_on_cpu()):
-            kwargs["jit_compile"] = _without_xla(jit_compile)
-        self.gradient_accumulation_steps = count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
-        encoder: Any = getattr(self, "encoder", self)
-        self.remat, encoder.remat_span = remat, remat_span(remat)
-        encoder.scan_layers = bool(scan_layers)
-        if scan_layers:
-            check_scan(encoder)
-        self.distillation = None if teacher is None else Distillation(self, teacher)
-        losses = keras.tree.map_structure(on_logits, loss)
-        if loss is None:
-            if loss_weights is not None:
-                raise ValueError(
-                    f"`loss_weights` must be None without `loss`. Received: loss_weights={loss_weights!r}; to weigh "
-                    "the terms of the model's own loss, override `loss_terms` in a subclass."
-                )
-            if "accuracy" in self.reported_terms():
-                metrics = without_accuracy(metrics)
-        self.loss = self.reported_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
-        super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
-        encoder.training_kernels = for_own_step() if self.has_own_step and not self.jit_compile else for_layers()
-        self.discard_compiled_loss()
-        self._compiled_losses = None
-        if loss is not None:
-            self._compiled_losses = CompiledLosses(losses, loss_weights, is_divided=count * _replicas(self) > 1)
-        strategy = getattr(self, "distribute_strategy", None)  # only TensorFlow's trainer has one
-        with strategy.scope() if strategy is not None else contextlib.nullcontext(), DotNotTrackScope():
-            self.reported_metrics = ModelMetrics(self.term_source().reported_terms(), self.reported_metrics)
-
-    def _checked_microbatches(self, count: int, optimizer) -> int:
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(
-                "`gradient_accumulation_steps` must be an integer of at least 1. Received: "
-                f"gradient_accumulation_steps={count!r}."
-            )
-        if not self.has_own_step:
-            if count > 1:
-                raise ValueError(
-                    "`gradient_accumulation_steps` must be 1 on backends other than TensorFlow, and if "
-                    f"{type(self).__name__} overrides train_step or test_step. Received: "
-                    f"gradient_accumulation_steps={count}; use the optimizer's argument of that name."
-                )
-        elif getattr(getattr(optimizer, "inner_optimizer", optimizer), "gradient_accumulation_steps", None):
-            raise ValueError("The optimizer must not have `gradient_accumulation_steps`; pass it to compile instead.")
-        return count
-
-    def get_compile_config(self):
-        config = super().get_compile_config()
-        if not config or self.distillation is not None:  # a file holds no teacher, so compile it again to go on
-            return {}
-        encoder: Any = getattr(self, "encoder", self)
-        switches = {"gradient_accumulation_steps": self.gradient_accumulation_steps, "remat": self.remat}
-        return {**config, **switches, "scan_layers": encoder.scan_layers}
-
-    def compile_from_config(self, config):
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)
-
-    # === Training ===
-
-    @property
-    def has_own_step(self) -> bool:
-        """Whether `fit` and `evaluate` run albert_tf's step: on TensorFlow, unless a subclass overrides it."""
-        is_overridden_step = is_overridden(self, "train_step") or is_overridden(self, "test_step")
-        return keras.backend.backend() == "tensorflow" and not is_overridden_step
-
-    def data_scope(self):
-        if keras.backend.backend() != "tensorflow":
-            return super().data_scope()
-        from albert_tf import training_step
-
-        return training_step.untuned_datasets()
-
-    def make_train_function(self, force=False):
-        """Keras' hook for the step of `fit`; see `albert_tf.training_step`."""
-        if not self.has_own_step:
-            return super().make_train_function(force)
-        from albert_tf import training_step
-
-        training_step.check_rows(self._rows_of_last_batch, self.gradient_accumulation_steps)
-        if self.train_function is None or force:
-            self.train_function = training_step.make_train_function(self)
-        else:
-            training_step.warn_of_changed_variables(self)
-        return self.train_function
-
-    def make_test_function(self, force=False):
-        """Keras' hook for the step of `evaluate`."""
-        if not self.has_own_step:
-            return super().make_test_function(force)
-        if self.test_function is None or force:
-            from albert_tf import training_step
-
-            self.test_function = training_step.make_test_function(self)
-        return self.test_function
-
-    def first_local_batch(self, iterator) -> Any:
-        from albert_tf import training_step
-
-        return training_step.first_local_batch(self, iterator)
-
-    def see_last_batch(self, rows: int) -> None:
-        self._rows_of_last_batch = rows
-
-    # === Saving and loading ===
+    def compute_output_spec(self, *args, **kwargs):
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)  # `compute_output_shape` is for `summary`
 
     def get_config(self) -> dict[str, Any]:
         config = {"config": self.config.to_dict(), "name": self.name, "dtype": self.dtype_policy.name}
@@ -261,141 +57,3 @@ class AlbertBase(CheckedModel):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         return from_frozen_config(cls, {**config, "config": AlbertConfig(**config["config"])})
-
-    def variables_by_path(self) -> dict[str, Any]:
-        """All weights by their paths in checkpoints, without the states of random generators."""
-        return variable_paths.variables_by_path(self, self.root)
-
-    def arrays_by_path(self) -> dict[str, Any]:
-        """The values of all weights as NumPy arrays by their paths in checkpoints, with LoRA updates merged."""
-        return variable_paths.arrays_by_path(self, self.root)
-
-    def quantize(self, mode=None, config=None, **kwargs):
-        """Not supported, because blocks read their kernels as floats; raises ValueError."""
-        raise not_quantizable(f"quantize(mode={mode!r})")
-
-    def head_settings(self) -> dict[str, Any]:
-        """Entries of `config.json` that describe the head."""
-        return {}
-
-    @classmethod
-    def from_pretrained(
-        cls, path: str | pathlib.Path, new_head: bool = False, *, revision: str | None = None, **kwargs
-    ) -> Self:
-        """Loads a checkpoint. The format is detected automatically.
-
-        Every variable and every tensor must match, except that heads of other tasks in the file are ignored.
-
-        Args:
-            path: a folder written by `save_pretrained` or Hugging Face transformers; a folder with Google's
-                `albert_config.json` and a checkpoint, or that checkpoint's prefix; an unpacked TF Hub module; a
-                KerasHub preset folder; a `.keras` or `.weights.h5` file; or the name of a model on huggingface.co, such
-                as "albert/albert-base-v2", which needs `albert-tf[hub]`. A path that exists is always taken.
-            new_head: bool. Whether to initialise a head that the file lacks, or has for other labels, instead of
-                raising.
-            revision: of a name, its branch, tag or commit. None: the newest.
-            **kwargs: constructor arguments, such as `labels`, or `preprocessor`, by default of the folder's tokenizer;
-                and fields of AlbertConfig that differ from the file's, such as `hidden_dropout_prob`. With
-                `share="none"`, layers start with the shared weights and no longer share them. With a larger
-                `max_position_embeddings`, position embeddings are repeated, and with `attention="block_local"` costs
-                are linear in the length. With `vocab_size=len(tokenizer)` there are rows for tokens added to the
-                vocabulary, as with `resize_token_embeddings`. If `labels` are in another order, so are the columns.
-
-        Raises:
-            ValueError: a tensor is not used, a variable is not filled, or shapes differ.
-        """
-        path = model_folder(path, revision)
-        checkpoint = checkpoints.read(path)
-        checkpoints.check_size(checkpoint)
-        changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
-        config = checkpoint.config.replace(**changes)
-        for adapted in (checkpoints.with_vocabulary, checkpoints.with_sharing, checkpoints.with_positions):
-            checkpoint = adapted(checkpoint, config)
-        arguments = {"preprocessor": Preprocessor.beside(path), **kwargs}
-        model = cls(config, **cls.arguments_from_file(dict(checkpoint.settings), arguments))
-        checkpoints.assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
-        return model
-
-    def resize_token_embeddings(self, new_num_tokens: int, seed: int = 0) -> None:
-        """Adds rows for tokens that were added to the vocabulary, to word embeddings and masked-LM biases.
-
-        They are drawn from normal distributions with the mean and deviation of the present ones.
-
-        Args:
-            new_num_tokens: int. The new `vocab_size`, `len(tokenizer)`.
-            seed: int. Seed of the new rows.
-
-        Raises:
-            ValueError: there would be fewer rows than now, or the model was compiled already.
-
-        Example:
-
-        >>> import albert_tf
-        >>> tokenizer = albert_tf.AlbertTokenizer.english()
-        >>> config = albert_tf.AlbertConfig.from_preset("tiny").replace(vocab_size=len(tokenizer))
-        >>> model = albert_tf.AlbertForMaskedLM(config)
-        >>> _ = tokenizer.add_tokens(["[E1]", "[/E1]"])
-        >>> model.resize_token_embeddings(len(tokenizer))
-        >>> model.config.vocab_size
-        30002
-        """
-        checkpoints.check_larger(self.config.vocab_size, new_num_tokens)
-        if self.compiled:
-            raise ValueError(
-                "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
-                "each row; resize it first, or load the weights with from_pretrained(folder, vocab_size=...)."
-            )
-        encoder: Any = getattr(self, "encoder", self)
-        owners = {"word_embeddings": encoder.embeddings, "output_bias": getattr(self, "masked_lm", None)}
-        strategy = getattr(self, "distribute_strategy", None)
-        with strategy.scope() if strategy is not None else contextlib.nullcontext():
-            for name, owner in owners.items():
-                if owner is not None:
-                    table = keras.ops.convert_to_numpy(getattr(owner, name))
-                    reshape_variable(owner, getattr(owner, name), checkpoints.with_rows(table, new_num_tokens, seed))
-        config = self.config.replace(vocab_size=new_num_tokens)
-        for layer in (self, *layers_within(self)):
-            if hasattr(layer, "config"):
-                layer.config = config
-        self.predict_function = None  # it reads the former rows
-
-    def matching(self, checkpoint: Checkpoint, new_head: bool) -> Checkpoint:
-        """The checkpoint with its head adapted to this model or left out; raises ValueError if it does not fit."""
-        del new_head
-        return checkpoint
-
-    @classmethod
-    def arguments_from_file(cls, settings: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-        """Constructor arguments: `arguments` override those from the checkpoint."""
-        return {**cls.settings_from_file(settings), **arguments}
-
-    @classmethod
-    def settings_from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Constructor arguments from a checkpoint's `config.json`."""
-        return {}
-
-    def save_pretrained(self, folder: str | pathlib.Path) -> None:
-        """Writes `config.json`, `model.safetensors` and the tokenizer (see `Preprocessor.save`) as transformers does.
-
-        Warns:
-            UserWarning: transformers would compute different outputs with these weights, as with KerasHub's masked-LM
-                head. `from_pretrained` restores them exactly.
-        """
-        settings = {"architectures": [self.architecture], **self.head_settings()}
-        checkpoints.save_huggingface(folder, self.config, self.arrays_by_path(), settings)
-        if self.preprocessor is not None:
-            self.preprocessor.save(folder, self.config.vocab_size)
-
-
-def _replicas(model) -> int:
-    strategy = getattr(model, "distribute_strategy", None)  # only TensorFlow's trainer has one
-    return strategy.num_replicas_in_sync if strategy is not None else 1
-
-
-def _without_xla(jit_compile):
-    """With "auto", Keras would use XLA, which does not support several devices and compiles too long on CPUs."""
-    if jit_compile not in ("auto", False):
-        raise ValueError(
-            f"`jit_compile` must be False or 'auto' with several devices. Received: jit_compile={jit_compile!r}."
-        )
-    return False

@@ -5,146 +5,25 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 
-from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit, shapes_in_summary
+from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit
+from albert_tf.layers.base import not_quantizable
 from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
-from albert_tf.models.shapes import output_shapes, symbolic_inputs
 from albert_tf.models.texts import Preprocessor, TextBatches, columns_of, in_batches, one_batch, with_ids
-
-
-class CheckedModel(OpenModel):
-    """A model that validates inputs and labels before anything is traced.
-
-    Attributes:
-        input_fields: the inputs by name. A subclass with further inputs adds them here.
-        preprocessor: Preprocessor, with which `fit`, `evaluate`, `predict` and the methods for one batch take texts; or
-            None. `.keras` files leave it out.
-        max_columns: the number of texts that a row can have; 0 if the model takes no texts.
-    """
-
-    input_fields: Fields = {}
-    max_columns = 0
-
-    def __init__(self, preprocessor: Preprocessor | None = None, **kwargs):
-        super().__init__(autocast=False, **kwargs)  # half precision would round ids
-        self.preprocessor = preprocessor
-
-    def data_scope(self) -> contextlib.AbstractContextManager:
-        """The context in which Keras reads the data of `fit`, `evaluate` and `predict`; as what it is given batches."""
-        return contextlib.nullcontext(lambda batches: batches)
-
-    def label_fields(self) -> Fields:
-        """The labels of the model's own loss by name; `"labels"` alone stands for a single array."""
-        return {}
-
-    def __call__(self, *args, **kwargs):
-        if args:
-            return super().__call__(check_inputs(self, args[0])[0], *args[1:], **kwargs)
-        if "inputs" in kwargs:
-            kwargs = {**kwargs, "inputs": check_inputs(self, kwargs["inputs"])[0]}
-        return super().__call__(**kwargs)
-
-    @property
-    def input(self):
-        """The inputs that the model needs, symbolic, as Keras has them; `keras.utils.plot_model` shows their shapes."""
-        self._call_symbolically()
-        return super().input
-
-    @property
-    def output(self):
-        """The outputs for `input`, symbolic."""
-        self._call_symbolically()
-        return super().output
-
-    def _call_symbolically(self) -> None:
-        if not self.has_symbolic_call():
-            self(symbolic_inputs(self.input_fields))
-
-    @functools.wraps(keras.Model.summary)
-    def summary(self, *args, **kwargs):
-        with shapes_in_summary(output_shapes(self, symbolic_inputs(self.input_fields))):
-            super().summary(*args, **kwargs)
-
-    def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *args, **kwargs):
-        """As `keras.Model.stateless_call`."""
-        inputs, _ = check_inputs(self, inputs)
-        return super().stateless_call(trainable_variables, non_trainable_variables, inputs, *args, **kwargs)
-
-    @functools.wraps(keras.Model.fit)
-    def fit(self, x=None, y=None, *args, **kwargs):
-        named = _by_name(keras.Model.fit, x, y, *args, **kwargs)
-        check_class_weight(self, named.get("class_weight"))
-        named = in_batches(self, named, "fit")
-        with _Checks(self, "train_step") as checks:
-            if named.get("validation_data") is not None:
-                named["validation_data"] = checks.validation_data(named["validation_data"])
-            x, y = checks.data(named.pop("x"), named.pop("y", None))
-            return super().fit(x, y, **named)
-
-    @functools.wraps(keras.Model.evaluate)
-    def evaluate(self, x=None, y=None, *args, **kwargs):
-        if is_evaluated_by_fit(kwargs):  # which has checked its data
-            return super().evaluate(x, y, *args, **kwargs)
-        named = in_batches(self, _by_name(keras.Model.evaluate, x, y, *args, **kwargs), "evaluate")
-        with _Checks(self, "test_step") as checks:
-            x, y = checks.data(named.pop("x"), named.pop("y", None))
-            return super().evaluate(x, y, **named)
-
-    @functools.wraps(keras.Model.predict)
-    def predict(self, x, *args, **kwargs):
-        named = in_batches(self, _by_name(keras.Model.predict, x, *args, **kwargs), "predict")
-        batches = named.pop("x")
-        with _Checks(self, "predict_step", labelled=False) as checks:
-            x, _ = checks.data(batches)
-            if isinstance(x, dict) and not any(map(len, x.values())):
-                return super().predict_on_batch(x)  # Keras fails without a batch
-            outputs = super().predict(x, **named)
-        return batches.in_order_of_texts(outputs) if isinstance(batches, TextBatches) else outputs
-
-    @functools.wraps(keras.Model.train_on_batch)
-    def train_on_batch(self, x, y=None, *args, **kwargs):
-        check_class_weight(self, kwargs.get("class_weight"))
-        return super().train_on_batch(*_Checks(self, "train_step").data(x, y), *args, **kwargs)
-
-    @functools.wraps(keras.Model.test_on_batch)
-    def test_on_batch(self, x, y=None, *args, **kwargs):
-        return super().test_on_batch(*_Checks(self, "test_step").data(x, y), *args, **kwargs)
-
-    @functools.wraps(keras.Model.predict_on_batch)
-    def predict_on_batch(self, x):
-        return super().predict_on_batch(_Checks(self, "predict_step", labelled=False).data(x)[0])
-
-    @functools.wraps(keras.Model.export)
-    def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
-        if input_signature is None:
-            fields = {name: self.input_fields[name] for name in TEXT_INPUTS}
-            ranks = {name: len(field.axes) - len(field.optional_axis) for name, field in fields.items()}
-            input_signature = [
-                {name: keras.InputSpec(shape=(None,) * rank, dtype="int32", name=name) for name, rank in ranks.items()}
-            ]
-        return super().export(filepath, format, verbose, input_signature, **kwargs)
-
-
-def _by_name(method, *args, **kwargs) -> dict[str, Any]:
-    """The arguments of a call of Keras' method by their names, without `self`."""
-    named = inspect.signature(method).bind(None, *args, **kwargs).arguments
-    del named["self"]
-    others = named.pop("kwargs", {})
-    return {**named, **others}
 
 
 class _Checks:
     """Checks the data of one call of `fit`, `evaluate` or `predict`; batches of a generator as they are drawn."""
 
-    def __init__(self, model: CheckedModel, step: str, labelled: bool = True):
-        self._model, self._labelled = model, labelled
+    def __init__(self, model: "CheckedModel", step: str, makes_batches: bool):
+        self._model, self._labelled = model, step != "predict_step"
         self._is_checked = not is_overridden(model, step)  # a user's step may take anything
         self._error: ValueError | None = None
-        self._scope = model.data_scope()
+        self._scope = model.data_scope() if makes_batches else CheckedModel.data_scope(model)
 
     def __enter__(self):
         self._as_data = self._scope.__enter__()
@@ -202,3 +81,104 @@ class _Checks:
                 self._error = error
                 raise
             yield checked
+
+
+def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., Any]:
+    """A method of `keras.Model` that checks its data first, and makes batches of texts."""
+    signature = inspect.signature(method)
+    makes_batches, is_labelled = "batch_size" in signature.parameters, "y" in signature.parameters
+
+    @functools.wraps(method)
+    def call(self, *args, **kwargs):
+        if is_evaluated_by_fit(kwargs):  # which has checked its data
+            return method(self, *args, **kwargs)
+        named = signature.bind(self, *args, **kwargs).arguments
+        others = named.pop("kwargs", {})
+        named = {name: value for name, value in {**named, **others}.items() if name != "self"}
+        check_class_weight(self, named.get("class_weight"))
+        if makes_batches:
+            named = in_batches(self, named, method.__name__)
+        data, labels = named.pop("x", None), named.pop("y", None)
+        with _Checks(self, step, makes_batches) as checks:
+            if named.get("validation_data") is not None:
+                named["validation_data"] = checks.validation_data(named["validation_data"])
+            x, y = checks.data(data, labels)
+            if not is_labelled and isinstance(x, dict) and not any(map(len, x.values())):
+                return keras.Model.predict_on_batch(self, x)  # `predict` of Keras fails without a batch
+            outputs = method(self, x, *([y] if is_labelled else []), **named)
+        return outputs if is_labelled or not isinstance(data, TextBatches) else data.in_order_of_texts(outputs)
+
+    return call
+
+
+class CheckedModel(OpenModel):
+    """A model that validates inputs and labels before anything is traced.
+
+    Attributes:
+        input_fields: the inputs by name. A subclass with further inputs adds them here.
+        preprocessor: Preprocessor, with which `fit`, `evaluate`, `predict` and the methods for one batch take texts; or
+            None. `.keras` files leave it out.
+        max_columns: the number of texts that a row can have; 0 if the model takes no texts.
+    """
+
+    input_fields: Fields = {}
+    max_columns = 0
+
+    def __init__(self, preprocessor: Preprocessor | None = None, **kwargs):
+        super().__init__(autocast=False, **kwargs)  # half precision would round ids
+        self.preprocessor = preprocessor
+
+    def data_scope(self) -> contextlib.AbstractContextManager:
+        """The context in which Keras reads the data of `fit`, `evaluate` and `predict`; as what it is given batches."""
+        return contextlib.nullcontext(lambda batches: batches)
+
+    def label_fields(self) -> Fields:
+        """The labels of the model's own loss by name; `"labels"` alone stands for a single array."""
+        return {}
+
+    def __call__(self, *args, **kwargs):
+        if args:
+            return super().__call__(check_inputs(self, args[0])[0], *args[1:], **kwargs)
+        if "inputs" in kwargs:
+            kwargs = {**kwargs, "inputs": check_inputs(self, kwargs["inputs"])[0]}
+        return super().__call__(**kwargs)
+
+    @property
+    def input(self):
+        """The inputs that the model needs, symbolic; `keras.utils.plot_model` shows their shapes."""
+        fields = {name: field for name, field in self.input_fields.items() if not field.optional}
+        return {
+            name: keras.Input((None,) * (len(field.axes) - 1), dtype="int32", name=name)
+            for name, field in fields.items()
+        }
+
+    @property
+    def output(self):
+        """The outputs for these inputs, symbolic."""
+        return self(self.input)
+
+    def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *args, **kwargs):
+        """As `keras.Model.stateless_call`."""
+        inputs, _ = check_inputs(self, inputs)
+        return super().stateless_call(trainable_variables, non_trainable_variables, inputs, *args, **kwargs)
+
+    fit = _with_checked_data(keras.Model.fit, "train_step")
+    evaluate = _with_checked_data(keras.Model.evaluate, "test_step")
+    predict = _with_checked_data(keras.Model.predict, "predict_step")
+    train_on_batch = _with_checked_data(keras.Model.train_on_batch, "train_step")
+    test_on_batch = _with_checked_data(keras.Model.test_on_batch, "test_step")
+    predict_on_batch = _with_checked_data(keras.Model.predict_on_batch, "predict_step")
+
+    def quantize(self, mode=None, config=None, **kwargs):
+        """Not supported, because blocks read their kernels as floats; raises ValueError."""
+        raise not_quantizable(f"quantize(mode={mode!r})")
+
+    @functools.wraps(keras.Model.export)
+    def export(self, filepath, format="tf_saved_model", verbose=None, input_signature=None, **kwargs):
+        if input_signature is None:
+            fields = {name: self.input_fields[name] for name in TEXT_INPUTS}
+            ranks = {name: len(field.axes) - len(field.optional_axis) for name, field in fields.items()}
+            input_signature = [
+                {name: keras.InputSpec(shape=(None,) * rank, dtype="int32", name=name) for name, rank in ranks.items()}
+            ]
+        return super().export(filepath, format, verbose, input_signature, **kwargs)

@@ -15,7 +15,7 @@ from albert_tf.layers.heads import gather_positions
 from albert_tf.layers.kernels import for_layers
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.layer_calls import call_in_loop, call_recomputed, with_prepared_weights
+from albert_tf.models.layer_calls import call_otherwise, with_prepared_weights
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -32,13 +32,12 @@ class AlbertEncoder(AlbertBase):
             also `example_ids` int [B, L] (tokens attend to those of the same example), `position_ids` int [B, L] and
             `cls_positions` int [B, S] (the first position of each example).
         training: bool. Whether dropout is on.
-        output_hidden_states: bool. Whether to return `hidden_states`.
-        output_attentions: bool. Whether to return `attentions`, which block-local attention does not have.
+        output_hidden_states, output_attentions: bool. Whether to return these; block-local attention has no attentions.
 
     Returns:
         dict: `sequence_output` [B, L, D]; `pooled_output` [B, D], or [B, S, D] with `cls_positions`; if requested,
-        `hidden_states`, a tuple of [B, L, D] with the projected embeddings followed by the output of each layer call,
-        and `attentions`, a tuple of [B, N, L, L].
+        `hidden_states`, a tuple of [B, L, D], the projected embeddings and the output of each layer call, and
+        `attentions`, a tuple of [B, N, L, L].
 
     Example:
 
@@ -66,20 +65,10 @@ class AlbertEncoder(AlbertBase):
         self.projection = self.pooler = None
         if config.has_projection:
             self.projection = self.embeddings.make_dense(config.hidden_size, "projection")
-
-        def make_halves(kind, name: str, num_groups: int):
-            return [
-                [kind(config, name=f"{name}_{group}_{inner}", dtype=dtype) for inner in range(config.inner_group_num)]
-                for group in range(num_groups)
-            ]
-
-        # The halves come first, so that files have the same names and order whichever half layers share.
-        self.attention_blocks = make_halves(AttentionBlock, "attention", config.num_attention_groups)
-        self.ffn_blocks = make_halves(FeedForwardBlock, "ffn", config.num_ffn_groups)
+        self.attention_blocks, self.ffn_blocks, self.transformer_blocks = shared_blocks(config, dtype)
         halves = [half for group in self.attention_blocks + self.ffn_blocks for half in group]
         for half in halves:
             track(self, half)
-        self.transformer_blocks = self._blocks_by_call()
         if add_pooling_layer:
             self.pooler = self.embeddings.make_dense(config.hidden_size, "pooler", activation="tanh")
         with keras.name_scope(self.name):  # so that an optimizer can tell two encoders apart
@@ -89,22 +78,9 @@ class AlbertEncoder(AlbertBase):
             if self.pooler is not None:
                 self.pooler.build((None, config.hidden_size))
 
-    def _blocks_by_call(self) -> list[TransformerBlock]:
-        """The block of each layer call in order; the same object again where all weights are shared."""
-        config, blocks, calls = self.config, {}, []
-        for layer in range(config.num_hidden_layers):
-            attention = self.attention_blocks[config.group_of_layer(layer, config.num_attention_groups)]
-            ffn = self.ffn_blocks[config.group_of_layer(layer, config.num_ffn_groups)]
-            for halves in zip(attention, ffn, strict=True):
-                if halves not in blocks:
-                    name = f"block_{len(blocks)}"
-                    blocks[halves] = TransformerBlock(config, *halves, name=name, dtype=self.dtype_policy)
-                calls.append(blocks[halves])
-        return calls
-
     @property
     def layers(self):
-        """The layers of this model; those that are halves of blocks are in their blocks."""
+        """The layers of this model; halves of blocks are in their blocks."""
         return [layer for layer in super().layers if not isinstance(layer, AttentionBlock | FeedForwardBlock)]
 
     def call(self, inputs, training=False, output_hidden_states=False, output_attentions=False):
@@ -120,18 +96,14 @@ class AlbertEncoder(AlbertBase):
         kernels = self.training_kernels if training else self.inference_kernels
         if (mask := _attention_mask(inputs)) is not None:
             mask = kernels.mask(mask)
-        blocks, states, attentions = self.transformer_blocks, [hidden], []
-        only_last = not (output_hidden_states or output_attentions)
-        if self.scan_layers and only_last:
-            hidden = call_in_loop(blocks, hidden, mask, kernels, training)
-        elif self.remat_span and training and only_last:
-            hidden = call_recomputed(blocks, hidden, mask, kernels, self.remat_span)
+        states, attentions = [hidden], []
+        if not (output_hidden_states or output_attentions) and (self.scan_layers or (self.remat_span and training)):
+            hidden = call_otherwise(self, hidden, mask, kernels, training)
         else:
-            for block, weights in with_prepared_weights(blocks, kernels):
+            for block, weights in with_prepared_weights(self.transformer_blocks, kernels):
                 hidden, scores = block.apply(hidden, mask, weights, kernels, training, output_attentions)
-                if output_attentions:
-                    attentions.append(scores)
                 states.append(hidden)
+                attentions.append(scores)
         outputs: dict[str, Any] = {"sequence_output": hidden}
         if self.pooler is not None:
             positions = inputs.get("cls_positions")
@@ -143,8 +115,34 @@ class AlbertEncoder(AlbertBase):
             outputs["attentions"] = tuple(attentions)
         return outputs
 
+    def compute_output_shape(self, *shapes, **named_shapes):
+        tokens = {"sequence_output": (None, None, self.config.hidden_size)}
+        return tokens if self.pooler is None else {**tokens, "pooled_output": (None, self.config.hidden_size)}
+
     def get_config(self):
         return {**super().get_config(), "add_pooling_layer": self.add_pooling_layer}
+
+
+def shared_blocks(config: AlbertConfig, dtype) -> tuple[list, list, list[TransformerBlock]]:
+    """Attention and feed-forward halves, by group of layers that share them, and the block of each layer call.
+
+    Where layers share both halves, they call the same block.
+    """
+
+    def groups(kind, name: str, count: int) -> list[list]:
+        inner = range(config.inner_group_num)
+        return [[kind(config, name=f"{name}_{group}_{i}", dtype=dtype) for i in inner] for group in range(count)]
+
+    attention = groups(AttentionBlock, "attention", config.num_attention_groups)
+    ffn = groups(FeedForwardBlock, "ffn", config.num_ffn_groups)
+    blocks, calls = {}, []
+    for layer in range(config.num_hidden_layers):
+        shared = (half[config.group_of_layer(layer, len(half))] for half in (attention, ffn))
+        for halves in zip(*shared, strict=True):
+            if halves not in blocks:
+                blocks[halves] = TransformerBlock(config, *halves, name=f"block_{len(blocks)}", dtype=dtype)
+            calls.append(blocks[halves])
+    return attention, ffn, calls
 
 
 def with_states(outputs: dict[str, Any], encoded: dict[str, Any]) -> dict[str, Any]:

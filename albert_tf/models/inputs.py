@@ -15,13 +15,13 @@ In the last three rows reading values would stall the accelerator. There, ids ou
 Letters: B batch, L sequence, C choices, P predictions, S examples of a row.
 """
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
+from albert_tf.files.json import nearest
 from albert_tf.models.compiled import option_of
 
 
@@ -67,6 +67,7 @@ _CURES = {
     "num_labels": "number the classes from 0",
     "C": "number the choices of a row from 0",
 }
+_UNITS = {"L": "token", "C": "class", "P": "prediction"}
 _ROWS_PER_CHUNK = 4096  # intermediate results fit in the CPU cache
 
 
@@ -133,8 +134,8 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
 
 def check_class_weight(model, class_weight) -> None:
     """Raises ValueError for class weights if rows have several labels: Keras would weigh each row by one of them."""
-    fields = _expected_labels(model) or {}
-    if class_weight is not None and "labels" in fields and len(fields["labels"].axes) > 1:
+    fields = (class_weight is not None and _expected_labels(model)) or {}
+    if "labels" in fields and len(fields["labels"].axes) > 1:
         raise ValueError(
             f"`class_weight` must be None for a model whose rows have several labels. Received: class_weight="
             f"{class_weight}; pass `sample_weight`: one per row, or for labels of tokens one per token."
@@ -168,11 +169,10 @@ def _as_array(value):
 def _check_names(kind: str, fields: Fields, arrays: Mapping[str, Any]) -> None:
     for name in arrays:
         if name not in fields:
-            close = difflib.get_close_matches(str(name), list(fields), n=1)
-            hint = f"did you mean `{close[0]}`?" if close else f"it takes {', '.join(fields)}."
+            hint = nearest(name, fields, otherwise=f"; it takes {', '.join(fields)}.")
             if "label" in str(name) and "input" in kind:
-                hint = "pass labels after the inputs: (inputs, labels)."
-            raise ValueError(f"`{name}` is not {kind}; {hint}")
+                hint = "; pass labels after the inputs: (inputs, labels)."
+            raise ValueError(f"`{name}` is not {kind}{hint}")
     for name, field in fields.items():
         if name not in arrays and not field.optional:
             raise ValueError(f"`{name}` is missing. Received: {', '.join(map(str, arrays)) or 'nothing'}.")
@@ -220,21 +220,19 @@ def _check_shape(
             fits = sizes[axis] == length
     if not fits:
         expected = ", ".join(f"{axis}={sizes[axis]}" if sizes.get(axis) else axis for axis in field.axes)
-        cure = _label_cure(field, shape) if is_label else _input_cure(field, shape)
+        cure = _shape_cure(field, shape, is_label)
         raise ValueError(f"`{name}` must have shape [{expected}]. Received: shape={tuple(value.shape)}; {cure}.")
 
 
-def _input_cure(field: Field, shape: tuple) -> str:
-    if len(shape) != len(field.axes) - 1:
-        return "pass an array of that shape"
-    return "pass one sequence per choice" if "C" in field.axes else "add a batch axis"
-
-
-def _label_cure(field: Field, shape: tuple) -> str:
-    if field.below == "num_labels" and len(shape) > len(field.axes):
+def _shape_cure(field: Field, shape: tuple, is_label: bool) -> str:
+    missing = len(field.axes) - len(shape)
+    if is_label and missing < 0 and field.below == "num_labels":
         return "convert one-hot labels to class ids with labels.argmax(-1)"
-    unit = {"L": "token", "C": "class", "P": "prediction"}.get(field.axes[-1], "row")
-    return f"pass one per {unit}"
+    if is_label:
+        return f"pass one per {_UNITS.get(field.axes[-1], 'row')}"
+    if missing == 1:
+        return "pass one sequence per choice" if "C" in field.axes else "add a batch axis"
+    return "pass an array of that shape"
 
 
 def _shape(value) -> tuple | None:
@@ -249,28 +247,6 @@ def _check_values(name: str, value, field: Field, sizes: Mapping[str, int | None
     if array is None or not array.size:
         return
     limit = _limit(field, sizes, model)
-    lowest, highest = array.min(), array.max()
-    if field.is_real:
-        is_clean = np.isfinite(lowest) and np.isfinite(highest)
-    else:
-        is_clean = array.dtype.kind in "biu" and (limit is None or (lowest >= 0 and highest < limit))
-    place = None if is_clean else _first_wrong(array, field, limit)
-    if place is not None:
-        cure = _CURES.get(str(field.below), "correct the values")
-        raise ValueError(
-            f"`{name}` must be {_expected(field, limit)}. Received: {array[place]} at {list(place)}; {cure}."
-        )
-
-
-def _in_host_memory(value) -> np.ndarray | None:
-    if isinstance(value, np.ndarray):
-        return value
-    if hasattr(value, "numpy") and "cpu" in str(getattr(value, "device", "")).lower():
-        return value.numpy()
-    return None
-
-
-def _first_wrong(array: np.ndarray, field: Field, limit: int | None) -> tuple[int, ...] | None:
     for start in range(0, len(array), _ROWS_PER_CHUNK):
         rows = array[start : start + _ROWS_PER_CHUNK]
         wrong = np.zeros(rows.shape, bool) if rows.dtype.kind in "biu" else ~np.isfinite(rows)
@@ -282,7 +258,17 @@ def _first_wrong(array: np.ndarray, field: Field, limit: int | None) -> tuple[in
             wrong &= rows != field.ignored
         if wrong.any():
             row, *rest = map(int, np.unravel_index(wrong.argmax(), wrong.shape))
-            return (start + row, *rest)
+            raise ValueError(
+                f"`{name}` must be {_expected(field, limit)}. Received: {rows[(row, *rest)]} at "
+                f"{[start + row, *rest]}; {_CURES.get(str(field.below), 'correct the values')}."
+            )
+
+
+def _in_host_memory(value) -> np.ndarray | None:
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "numpy") and "cpu" in str(getattr(value, "device", "")).lower():
+        return value.numpy()
     return None
 
 

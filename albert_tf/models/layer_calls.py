@@ -29,6 +29,13 @@ def with_prepared_weights(
             prepared |= {half: for_later_uses(prepared[half]) for half in block.halves}
 
 
+def call_otherwise(encoder, hidden, mask, kernels: Plain, training: bool):
+    """The output of all calls of an AlbertEncoder's blocks, as its `scan_layers` and `remat_span` say."""
+    if encoder.scan_layers:
+        return call_in_loop(encoder.transformer_blocks, hidden, mask, kernels, training)
+    return call_recomputed(encoder.transformer_blocks, hidden, mask, kernels, encoder.remat_span)
+
+
 def call_recomputed(blocks: Sequence[TransformerBlock], hidden, mask, kernels: Plain, span: int):
     """Calls the blocks in training, `span` at a time recomputed in the backward pass.
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from albert_tf.data.finetuning.encoded import IGNORED_LABEL
+
 
 class WeightedMean(NamedTuple):
     """The mean `total / (weight + epsilon)` of float32 scalars, not yet divided.
@@ -31,8 +33,6 @@ class WeightedMean(NamedTuple):
 
 # Added to the number of masked tokens, as in the reference.
 MASKED_LM_EPSILON = 1e-5
-# Labels to be ignored, as in Hugging Face's data.
-IGNORED_LABEL = -100
 
 
 def cross_entropy(labels, logits, label_smoothing: float = 0.0):

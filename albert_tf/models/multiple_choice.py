@@ -7,11 +7,11 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
+from albert_tf.data.finetuning.encoded import IGNORED_LABEL
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import AlbertClassifier
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import TEXT_INPUTS, Field
-from albert_tf.models.losses import IGNORED_LABEL
 
 
 @keras.saving.register_keras_serializable("albert_tf")

@@ -42,9 +42,9 @@ class AlbertForPreTraining(AlbertBase):
     With packed rows (inputs `example_ids`, `position_ids` and `cls_positions`), sentence-order labels and logits are
     [B, S] and [B, S, 2], and `sentence_order_weights` float [B, S] is 1 for examples and 0 for padding.
 
-    To read the model in the order of a step: `call` below; `AlbertEncoder.call`; `TransformerBlock.apply` with its
-    halves in `attention.py` and `feed_forward.py` and their kernels in `kernels/plain.py`; `heads.py`; then
-    `loss_terms` below, which `training_step/step.py` calls and divides.
+    To read the model in the order of a step: `call` below; `AlbertEncoder` (`encoder.py`), which calls
+    `AlbertEmbeddings` and the `TransformerBlock`s with their halves `AttentionBlock` and `FeedForwardBlock`, whose
+    arithmetic is in `kernels/plain.py`; `heads.py`; and `loss_terms`, the sum of whose means (`losses.py`) is the loss.
 
     References:
         ALBERT sections 3.1 and 4.1; `run_pretraining.py` of google-research/albert.
@@ -86,27 +86,24 @@ class AlbertForPreTraining(AlbertBase):
         return with_states(outputs, encoded)
 
     def loss_terms(self, y, outputs, sample_weight=None):
-        terms = {"masked_lm_loss": masked_lm_loss(y, outputs["masked_lm_logits"], sample_weight)}
-        return {**terms, **self._sentence_term("loss", cross_entropy, y, outputs, sample_weight)}
+        return self._terms("loss", cross_entropy, y, outputs, sample_weight, MASKED_LM_EPSILON)
+
+    def metric_terms(self, y, outputs):
+        return self._terms("accuracy", correct, y, outputs)
+
+    def _terms(self, name, value_of, y, outputs, sample_weight=None, epsilon=0.0):
+        """The means of `value_of(labels, logits)` over masked tokens and over sentence labels, by name."""
+        means = {f"masked_lm_{name}": _masked_lm(value_of, y, outputs["masked_lm_logits"], sample_weight, epsilon)}
+        if self.objective == "none":
+            return means
+        label, logits = f"{self.objective}_labels", outputs["sentence_order_logits"]
+        values = value_of(ops.reshape(y[label], ops.shape(logits)[:-1]), logits)  # the reference's labels are [B, 1]
+        weights, sample_weight = y.get(f"{self.objective}_weights"), weights_for(label, sample_weight)
+        return {**means, f"{self.objective}_{name}": weighted_mean(values, weights, sample_weight=sample_weight)}
 
     def reported_terms(self):
         heads = ("masked_lm",) if self.objective == "none" else ("masked_lm", self.objective)
         return tuple(f"{head}_{term}" for term in ("loss", "accuracy") for head in heads)
-
-    def metric_terms(self, y, outputs):
-        terms = {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["masked_lm_logits"])}
-        return {**terms, **self._sentence_term("accuracy", correct, y, outputs)}
-
-    def _sentence_term(self, name, value_of, y, outputs, sample_weight=None):
-        """The mean of `value_of(labels, logits)` over sentence labels, by name; empty without that objective."""
-        if self.objective == "none":
-            return {}
-        label = f"{self.objective}_labels"
-        logits = outputs["sentence_order_logits"]
-        # The reference's files hold labels as [B, 1].
-        values = value_of(ops.reshape(y[label], ops.shape(logits)[:-1]), logits)
-        weights, sample_weight = y.get(f"{self.objective}_weights"), weights_for(label, sample_weight)
-        return {f"{self.objective}_{name}": weighted_mean(values, weights, sample_weight=sample_weight)}
 
     def get_config(self):
         return {**super().get_config(), "objective": self.objective}
@@ -117,6 +114,12 @@ class AlbertForPreTraining(AlbertBase):
     @classmethod
     def settings_from_file(cls, settings):
         return {"objective": settings.get("objective", _OBJECTIVES[0])}
+
+
+def _masked_lm(value_of, y, logits, sample_weight=None, epsilon=0.0):
+    """The mean of `value_of(labels, logits)` over the masked tokens, by `masked_lm_weights`, not yet divided."""
+    values, sample_weight = value_of(y["masked_lm_ids"], logits), weights_for("masked_lm_ids", sample_weight)
+    return weighted_mean(values, y["masked_lm_weights"], epsilon, sample_weight)
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -156,21 +159,11 @@ class AlbertForMaskedLM(AlbertBase):
         return with_states({"logits": self.masked_lm(encoded["sequence_output"], table, positions)}, encoded)
 
     def loss_terms(self, y, outputs, sample_weight=None):
-        return {"masked_lm_loss": masked_lm_loss(y, outputs["logits"], sample_weight)}
+        loss = _masked_lm(cross_entropy, y, outputs["logits"], sample_weight, MASKED_LM_EPSILON)
+        return {"masked_lm_loss": loss}
 
     def reported_terms(self):
         return ("masked_lm_loss", "masked_lm_accuracy")
 
     def metric_terms(self, y, outputs):
-        return {"masked_lm_accuracy": masked_lm_accuracy(y, outputs["logits"])}
-
-
-def masked_lm_loss(y, logits, sample_weight=None):
-    """Mean negative log probability of the masked tokens by their weights, not yet divided."""
-    losses, sample_weight = cross_entropy(y["masked_lm_ids"], logits), weights_for("masked_lm_ids", sample_weight)
-    return weighted_mean(losses, y["masked_lm_weights"], MASKED_LM_EPSILON, sample_weight)
-
-
-def masked_lm_accuracy(y, logits):
-    """Fraction of masked tokens that have the largest logit, by `masked_lm_weights`."""
-    return weighted_mean(correct(y["masked_lm_ids"], logits), y["masked_lm_weights"])
+        return {"masked_lm_accuracy": _masked_lm(correct, y, outputs["logits"])}

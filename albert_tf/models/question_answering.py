@@ -9,12 +9,13 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
+from albert_tf.data.finetuning.encoded import IGNORED_LABEL
 from albert_tf.layers import BeamAnswerHead, ClassificationHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
-from albert_tf.models.losses import IGNORED_LABEL, WeightedMean, label_accuracy, label_loss, weighted_mean, weights_for
+from albert_tf.models.losses import WeightedMean, label_accuracy, label_loss, weighted_mean, weights_for
 
 Head = Literal["span", "beam"]
 
@@ -86,6 +87,7 @@ class AlbertForQuestionAnswering(AlbertBase):
         kind = "logits" if head == "span" else "log_probs"
         edges: dict[str, Imitation] = {f"start_{kind}": "classes", f"end_{kind}": "classes"}
         self.imitated = edges if head == "span" else {**edges, "cls_logits": "decisions"}
+        self.answers.build((None, None, config.hidden_size))
         self.build_parts(self.encoder, self.answers)
 
     def label_fields(self):

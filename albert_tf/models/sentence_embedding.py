@@ -8,7 +8,7 @@ from typing import Any, get_args
 import keras
 from keras import ops
 
-from albert_tf import checkpoints
+from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.config import AlbertConfig
 from albert_tf.layers.seeds import next_seed
 from albert_tf.models.base import AlbertBase
@@ -194,11 +194,11 @@ class AlbertForSentenceEmbedding(AlbertBase):
 
     def head_settings(self) -> dict[str, Any]:
         names = ("normalize", "max_length", "pooling", *(("dense_size", "dense_activation") if self.dense else ()))
-        return {checkpoints.SENTENCE_SETTINGS: {name: getattr(self, name) for name in names}}
+        return {SENTENCE_SETTINGS: {name: getattr(self, name) for name in names}}
 
     @classmethod
     def settings_from_file(cls, settings) -> dict[str, Any]:
-        return dict(settings.get(checkpoints.SENTENCE_SETTINGS, {}))
+        return dict(settings.get(SENTENCE_SETTINGS, {}))
 
 
 def _unit(vectors):

@@ -11,12 +11,13 @@ from keras import ops
 
 from albert_tf.checkpoints.names import PROBLEM_TYPES
 from albert_tf.config import AlbertConfig
+from albert_tf.data.finetuning.encoded import IGNORED_LABEL
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.distillation import Imitation
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field
-from albert_tf.models.losses import IGNORED_LABEL, as_factors, label_loss, weighted_mean
+from albert_tf.models.losses import as_factors, label_loss, weighted_mean
 
 Problem = Literal["classification", "multi_label", "regression"]
 

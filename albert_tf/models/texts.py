@@ -21,7 +21,7 @@ from albert_tf.files.json import nearest, read_json
 from albert_tf.files.urls import location
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.models.inputs import check_labels
-from albert_tf.tokenization import vocabulary_of
+from albert_tf.tokenization.files import vocabulary_of
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -59,7 +59,8 @@ class Preprocessor:
         file = None if checkpoint.is_file() else vocabulary_of(checkpoint)
         if file is None:
             return None
-        folder, cure = checkpoint if checkpoint.is_dir() else checkpoint.parent, "restore it, or remove it"
+        folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
+        cure = "restore it, or remove it to use the defaults"
         settings = [read_json(folder / name, cure=cure) for name in _SETTINGS_FILES if (folder / name).is_file()]
         return cls(file, next((record["max_length"] for record in settings if record.get("max_length")), None))
 
@@ -135,7 +136,8 @@ class _Examples:
 
     def batch(self, rows: np.ndarray) -> tuple[Any, ...]:
         """Inputs, and labels and weights if there are, of some of them."""
-        return self.encoded.batch(rows), *keras.tree.map_structure(lambda array: array[rows], self.labels)
+        inputs = self.encoded.batch(rows, 8 if runs_on_cpu() else None)
+        return inputs, *keras.tree.map_structure(lambda array: array[rows], self.labels)
 
 
 class TextBatches(keras.utils.PyDataset):
@@ -223,7 +225,7 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
 def one_batch(model: Any, columns: list[list[Any]]) -> dict[str, np.ndarray]:
     """The inputs of all texts, in their order."""
     encoded = model.preprocessor.encode(model, columns)
-    return encoded.batch(np.arange(len(encoded)))
+    return _Examples(encoded).batch(np.arange(len(encoded)))[0]
 
 
 def _labelled(model: Any, columns: list[list[Any]], y=None, weights=None, class_weight=None) -> _Examples:

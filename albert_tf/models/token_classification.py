@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import keras
 
 from albert_tf.config import AlbertConfig
+from albert_tf.data.finetuning.encoded import IGNORED_LABEL
 from albert_tf.layers import ClassificationHead
 from albert_tf.models.classifier import NamedClassifier
 from albert_tf.models.encoder import AlbertEncoder, with_states
 from albert_tf.models.inputs import ENCODER_INPUTS, Field
-from albert_tf.models.losses import IGNORED_LABEL
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -54,6 +54,7 @@ class AlbertForTokenClassification(NamedClassifier):
         self.classifier = ClassificationHead(
             config, self.num_labels, config.classifier_dropout_prob, name="classifier", dtype=self.dtype_policy
         )
+        self.classifier.build((None, None, config.hidden_size))
         self.build_parts(self.encoder, self.classifier)
 
     def label_fields(self):

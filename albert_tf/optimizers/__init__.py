@@ -7,12 +7,9 @@ from albert_tf.lazy import lazy_names
 if TYPE_CHECKING:
     from albert_tf.optimizers.adamw import AdamW
     from albert_tf.optimizers.lamb import Lamb
-    from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, assign_rules, is_excluded
+    from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS
     from albert_tf.optimizers.schedules import WarmupSchedule
 
-__all__ = ["ALBERT_EXCLUSIONS", "AdamW", "Lamb", "WarmupSchedule", "assign_rules", "is_excluded"]
-_MODULE_OF = {
-    **dict.fromkeys(("ALBERT_EXCLUSIONS", "assign_rules", "is_excluded"), "rules"),
-    **{"AdamW": "adamw", "Lamb": "lamb", "WarmupSchedule": "schedules"},
-}
+__all__ = ["ALBERT_EXCLUSIONS", "AdamW", "Lamb", "WarmupSchedule"]
+_MODULE_OF = {"ALBERT_EXCLUSIONS": "rules", "AdamW": "adamw", "Lamb": "lamb", "WarmupSchedule": "schedules"}
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Mapping
 
-from albert_tf.metrics import LabelScores, most_frequent
+from albert_tf.metrics.labels import LabelScores, most_frequent
 
 _MAX_LABELS = 30
 

@@ -6,13 +6,15 @@ An engine answers requests for signatures, as TensorFlow Serving does: a SavedMo
 
 import contextlib
 import importlib.util
+import itertools
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from albert_tf.config import AlbertConfig
+from albert_tf.data.finetuning.few_shapes import power_of_two
 from albert_tf.inference.cpu import has_amx
 from albert_tf.inference.loading import SAVED_MODEL_FILE, load_onnx
 from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
@@ -20,6 +22,8 @@ from albert_tf.inference.signatures import Signature, TextSignatures
 
 # Rows and tokens of an ONNX model that are computed at once, at most; the server merges requests itself.
 _LARGEST_BATCH = 8192
+# Of a sample for warming up beside its words, at most: [CLS], two [SEP], and pieces of two [MASK].
+_OTHER_TOKENS = 13
 
 
 class Engine(Protocol):
@@ -30,12 +34,14 @@ class Engine(Protocol):
         precision: of the computation of an ONNX model; empty for a SavedModel, which has that of its export.
         reads_windows: whether all tokens of a text are computed, in windows, and not only the first ones.
         signatures: the functions by name; `serving_default` takes raw text.
+        lengths: in tokens, of the shapes that it compiles; none if it compiles nothing.
     """
 
     name: str
     precision: str
     reads_windows: bool
     signatures: dict[str, Signature]
+    lengths: Sequence[int]
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Calls a signature, see `TextSignatures.run`."""
@@ -45,6 +51,8 @@ class Engine(Protocol):
 class OnnxEngine(TextSignatures):
     """The signatures of an ONNX folder; arguments are those of `load_onnx`."""
 
+    lengths: Sequence[int] = ()
+
     def __init__(self, folder: pathlib.Path, engine: Any = "auto", precision: Any = "auto"):
         model = load_onnx(folder, engine, precision, _LARGEST_BATCH, _LARGEST_BATCH)
         names = {ours: theirs for theirs, ours in OUTPUT_NAMES.get(model.task, {}).items()}
@@ -53,7 +61,7 @@ class OnnxEngine(TextSignatures):
 
 
 def load_engine(
-    folder: pathlib.Path, engine: str = "auto", precision: str = "auto", threads: int | None = None
+    folder: pathlib.Path, engine: str = "auto", precision: str = "auto", threads: int | None = None, max_rows: int = 1
 ) -> Engine:
     """Loads a version and answers a first request, which compiles the model.
 
@@ -63,6 +71,7 @@ def load_engine(
         precision: of an ONNX model. `"auto"` is bfloat16 in OpenVINO on a CPU with AMX, where it is as fast as int8,
             and otherwise that of the most exact file.
         threads: number of threads of TensorFlow. None: one per core.
+        max_rows: of the batches that will come.
 
     Raises:
         ValueError: the engine does not run what is in the folder.
@@ -81,7 +90,7 @@ def load_engine(
     else:
         wanted = "a SavedModel" if engine == "tensorflow" else "an ONNX model"
         raise ValueError(f"--engine {engine} runs {wanted}, but {folder} holds none; use --engine auto.")
-    _warm_up(loaded)
+    _warm_up(loaded, max_rows)
     return loaded
 
 
@@ -90,10 +99,17 @@ def _fast_precision(folder: pathlib.Path, engine: str) -> str:
     return "bfloat16" if can_run and has_amx() and (folder / MODEL_FILES["float32"]).is_file() else "auto"
 
 
-def _warm_up(engine: Engine) -> None:
+def _warm_up(engine: Engine, max_rows: int) -> None:
+    """Answers a text, or texts of each shape that is compiled, so that no request waits for it; the largest first."""
     inputs = engine.signatures["serving_default"].inputs
     if any(spec.dtype != "string" for spec in inputs.values()):
         return
-    sample = {name: np.full([1] * len(spec.shape), b"[MASK]", object) for name, spec in inputs.items()}
-    with contextlib.suppress(ValueError):  # the sample need not be one that the model answers
-        engine.run("serving_default", sample)
+    powers = [1 << exponent for exponent in range(power_of_two(max_rows).bit_length())]
+    for length, rows in sorted(itertools.product(engine.lengths, powers), reverse=True) or [(0, 1)]:
+        sample = {
+            name: np.full([rows] + [1] * (len(spec.shape) - 1), b"[MASK]", object) for name, spec in inputs.items()
+        }
+        for name in {"text", "context"} & sample.keys():
+            sample[name] += b" a" * (length - _OTHER_TOKENS)
+        with contextlib.suppress(ValueError):  # the sample need not be one that the model answers
+            engine.run("serving_default", sample)

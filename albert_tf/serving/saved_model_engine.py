@@ -3,12 +3,13 @@
 import contextlib
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.files.json import read_json
 from albert_tf.inference.loading import TOKENIZER_FOLDER, check_saved_precision, check_takes_texts
 from albert_tf.inference.saved_model_network import restore
 from albert_tf.inference.signatures import Signature, check_names, texts_of
@@ -26,9 +27,9 @@ class SavedModelEngine:
 
     name, precision = "tensorflow", ""
 
-    def __init__(self, restored: Any, task: TextTask | None = None):
+    def __init__(self, restored: Any, task: TextTask | None = None, lengths: Sequence[int] = ()):
         self._restored = restored  # owns the variables
-        self._task = task
+        self._task, self.lengths = task, lengths
         self.reads_windows = task is not None and task.reads_windows
         self.signatures = {
             name: Signature(_specs(function.structured_input_signature[1]), _specs(function.structured_outputs))
@@ -68,7 +69,7 @@ def load(folder: pathlib.Path, threads: int | None = None, precision: str = "aut
     restored = restore(folder)
     check_takes_texts(folder, restored.signatures)
     try:
-        return SavedModelEngine(restored, _task_of(folder))
+        return SavedModelEngine(restored, _task_of(folder), _compiled_lengths(folder))
     except TypeError as error:
         raise ValueError(f"{folder} could not be loaded ({error}); export the model again.") from None
 
@@ -80,6 +81,11 @@ def _task_of(folder: pathlib.Path) -> TextTask | None:
         return None
     settings = read_settings(folder)
     return task_class(settings.task)(AlbertTokenizer.from_pretrained(vocabulary), settings)
+
+
+def _compiled_lengths(folder: pathlib.Path) -> Sequence[int]:
+    """The lengths of the shapes for which XLA compiles an export of this version."""
+    return read_json(folder / SETTINGS_FILE).get("lengths", ()) if (folder / SETTINGS_FILE).is_file() else ()
 
 
 def _specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:

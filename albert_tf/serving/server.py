@@ -90,7 +90,9 @@ async def _serve(
 async def _load_models(folder: str | os.PathLike, options: ServerOptions, metrics: Metrics) -> ServedModels:
     models = ServedModels(
         ModelRoot(folder),
-        lambda version: load_engine(version, options.engine, options.precision, options.threads),
+        lambda version: load_engine(
+            version, options.engine, options.precision, options.threads, options.max_batch_size
+        ),
         functools.partial(Batcher, options=options, metrics=metrics),
     )
     await models.refresh()

@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
-from albert_tf.checkpoints import holds_weights
+from albert_tf.checkpoints.reading import holds_weights
 from albert_tf.files.exports import why_not_run
 from albert_tf.files.urls import is_remote, local_copy, location
 from albert_tf.serving.batching import Batcher

@@ -77,11 +77,11 @@ class LabelledRows:
         """Number of ids of each row: int [N]."""
         return self.rows.lengths
 
-    def training_batch(self, rows: np.ndarray) -> tuple[Any, ...]:
+    def training_batch(self, rows: np.ndarray, multiple: int | None = 8) -> tuple[Any, ...]:
         """Inputs, labels and, if there are some, weights of some rows, as `model.fit` takes them."""
         is_one = isinstance(self.labels, np.ndarray)
         labels = self.labels[rows] if is_one else {name: array[rows] for name, array in self.labels.items()}
-        inputs = {**self.rows.batch(rows), **{name: labels[name] for name in self.inputs}}
+        inputs = {**self.rows.batch(rows, multiple), **{name: labels[name] for name in self.inputs}}
         return (inputs, labels) if self.weights is None else (inputs, labels, self.weights[rows])
 
 

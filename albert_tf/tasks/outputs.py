@@ -33,8 +33,8 @@ class Rows(Protocol):
         """Number of ids of each row: int [N]."""
         ...
 
-    def batch(self, rows: np.ndarray, multiple: int = 8) -> dict[str, np.ndarray]:
-        """The network's inputs for some rows, padded to a multiple of this length."""
+    def batch(self, rows: np.ndarray, multiple: int | None = 8) -> dict[str, np.ndarray]:
+        """The network's inputs for some rows, padded to a multiple of this length; None: see `padded_length`."""
         ...
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from albert_tf.trainer.evaluation import evaluate_folder
     from albert_tf.trainer.examples import load_examples
     from albert_tf.trainer.finetune_report import FinetuneReport
     from albert_tf.trainer.finetuning import finetune, finetune_grid
@@ -13,26 +14,13 @@ if TYPE_CHECKING:
     from albert_tf.trainer.recipe import Recipe, load_recipe, parse_recipe
     from albert_tf.trainer.task_options import FinetuneOptions
 
-_MODULE_OF = {
-    "FinetuneOptions": "task_options",
-    "FinetuneReport": "finetune_report",
-    "PretrainReport": "pretraining",
-    "Recipe": "recipe",
-    "TrainingStopped": "fit_loop",
-    "finetune": "finetuning",
-    "finetune_grid": "finetuning",
-    "load_examples": "examples",
-    "load_recipe": "recipe",
-    "parse_recipe": "recipe",
-    "pretrain": "pretraining",
-}
-
 __all__ = [
     "FinetuneOptions",
     "FinetuneReport",
     "PretrainReport",
     "Recipe",
     "TrainingStopped",
+    "evaluate_folder",
     "finetune",
     "finetune_grid",
     "load_examples",
@@ -40,5 +28,14 @@ __all__ = [
     "parse_recipe",
     "pretrain",
 ]
-
+_MODULE_OF = {
+    "FinetuneOptions": "task_options",
+    "FinetuneReport": "finetune_report",
+    "TrainingStopped": "fit_loop",
+    "evaluate_folder": "evaluation",
+    "load_examples": "examples",
+    **dict.fromkeys(("PretrainReport", "pretrain"), "pretraining"),
+    **dict.fromkeys(("Recipe", "load_recipe", "parse_recipe"), "recipe"),
+    **dict.fromkeys(("finetune", "finetune_grid"), "finetuning"),
+}
 __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -200,6 +200,8 @@ class ProgressLine(keras.callbacks.Callback):
         self._bar = rich.progress.Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self._bar.start()
         self._task = self._bar.add_task(self.title, total=self.total, completed=self._first, state="")
+        if (monitor := getattr(self.model, "step_monitor", None)) is not None:
+            monitor.on_compile = self._show_compiling
 
     def on_epoch_begin(self, epoch, logs=None):
         self._interval_began, self._stopwatch = self._step(), Stopwatch(self.model, self.tokens_per_step)
@@ -219,6 +221,14 @@ class ProgressLine(keras.callbacks.Callback):
         speed = Speed(*(logs[field.name] for field in dataclasses.fields(Speed)))
         if self.console.is_terminal or step - self._shown >= self.lines_every or step == self.total:
             self._show(step, logs["loss"], speed)
+
+    def _show_compiling(self, shape: str, seconds: float | None):
+        step = f"the step for batches of {shape}" if shape else "the step"
+        state = f"compiling {step}" if seconds is None else f"compiled {step} in {seconds:.0f} s"
+        self._bar.update(self._task, state=state)
+        self._bar.refresh()
+        if self.model.jit_compile and not self.console.is_terminal:
+            self.console.print(f"{self.title}  {state}", soft_wrap=True)
 
     def close(self):
         """Stops the bar."""

@@ -170,9 +170,16 @@ def explain_out_of_memory(batch_size: int) -> Iterator[None]:
         if not lines:
             raise
         raise RuntimeError(
-            f"Out of memory with batch_size={batch_size}: {lines[0]}; use `gradient_accumulation_steps` or `remat`, or "
-            "lower `batch_size`."
+            f"Out of memory with batch_size={batch_size}: {lines[0]}{_in_use()}; use `gradient_accumulation_steps` or "
+            "`remat`, or lower `batch_size`."
         ) from None
+
+
+def _in_use() -> str:
+    """The memory that GPUs had in use, for an error message; "" without one."""
+    gpus = [device.name.rpartition("device:")[2] for device in tf.config.list_logical_devices("GPU")]
+    peaks = [tf.config.experimental.get_memory_info(gpu)["peak"] / 2**30 for gpu in gpus]
+    return f", beside at most {max(peaks):,.2f} GiB of weights and of the step before" if peaks else ""
 
 
 def _accelerators() -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf import checkpoints
+from albert_tf.checkpoints.checkpoint import digest
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
@@ -27,9 +27,10 @@ from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
 from albert_tf.files.validation import checked
 from albert_tf.inference.folder import ModelFolder, facts_of
+from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
-from albert_tf.optimizers import assign_rules
+from albert_tf.optimizers.rules import assign_rules
 from albert_tf.tasks.learned import Evaluation, LearnedTask, learned_task
 from albert_tf.tasks.settings import write_settings
 from albert_tf.tokenization import AlbertTokenizer
@@ -130,7 +131,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
                 frozen = model.count_params() - sum(math.prod(v.shape) for v in model.trainable_variables)
                 print(f"frozen: {frozen:,} of {model.count_params():,} weights", file=sys.stderr)
         with count_texts() as of_dev:
-            current = ModelFolder(model, tokenizer, task.settings, traces_first=True)
+            current = ModelFolder(tokenizer, task.settings, model=model, traces_first=True)
             evaluate = task.evaluator(current.compute, dev)
         with count_texts() as of_train:
             examples = task.training_examples(train)
@@ -218,7 +219,6 @@ class _FinetuneRun:
             strategy=options.strategy,
             dtype_policy=options.dtype_policy,
             remat=options.remat,
-            jit_compile=False,  # XLA would recompile the step for every batch length
         )
 
     def train(self, show_progress: bool) -> TrainingState:
@@ -354,7 +354,12 @@ class _FinetuneRun:
 
     def _data(self, step: int) -> Any:
         arguments = self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder
-        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard))
+        # In the order of the seed, on every device: soon the first windows have had batches of all frequent lengths.
+        multiple = 8 if runs_on_cpu() else None
+        full_rows = multiple is None and not self.drops_remainder
+        # A teacher is imitated on all rows, and rows are compared with each other in the ranking of sentences.
+        full_rows = full_rows and self.teacher is None and getattr(self.model, "objective", "") != "ranking"
+        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard, multiple, full_rows))
 
 
 def _optimizer(options: FinetuneOptions, steps: int) -> Any:
@@ -388,4 +393,4 @@ def _recipe(
 
 def _identity(model: AlbertBase) -> dict[str, Any]:
     arrays = {path: variable.numpy() for path, variable in model.variables_by_path().items()}
-    return {"config": model.config.to_dict(), "weights_sha256": checkpoints.digest(arrays)}
+    return {"config": model.config.to_dict(), "weights_sha256": digest(arrays)}

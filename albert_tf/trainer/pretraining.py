@@ -13,9 +13,11 @@ import rich.console
 import tensorflow as tf
 
 from albert_tf import checkpoints
+from albert_tf.checkpoints.checkpoint import assign, with_positions
+from albert_tf.checkpoints.vocabulary import with_vocabulary
 from albert_tf.costs import activation_values
-from albert_tf.data import name_damage
 from albert_tf.data.manifest import Manifest, read_tokenizer_files
+from albert_tf.data.sources import name_damage
 from albert_tf.files.atomic import atomic_write, exclusive_lock, write_json
 from albert_tf.files.json import finite
 from albert_tf.files.urls import location
@@ -182,16 +184,16 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
         with seeded(training.seed):
             model = AlbertForPreTraining(recipe.config, objective=recipe.data.objective, dtype=training.dtype_policy)
         if recipe.weights is not None and saved is None:
-            weights = checkpoints.with_vocabulary(checkpoints.read(recipe.weights), recipe.config)
-            weights = checkpoints.with_positions(weights, recipe.config)
-            checkpoints.assign(weights, model.variables_by_path(), recipe.new_head)
+            weights = with_vocabulary(checkpoints.read(recipe.weights), recipe.config)
+            weights = with_positions(weights, recipe.config)
+            assign(weights, model.variables_by_path(), recipe.new_head)
         model.compile(
             optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size),
             gradient_accumulation_steps=training.gradient_accumulation_steps,
             remat=training.remat,
             scan_layers=training.scan_layers,
             steps_per_execution=training.steps_per_execution,
-            jit_compile=False if training.strategy == "tpu" else training.jit_compile,  # TPUs always compile
+            jit_compile=training.jit_compile,
         )
         metadata = {"recipe": run.values, "data": run.data_facts, "network": run.network}
         state = TrainingState(

@@ -103,15 +103,6 @@ class TrainingRecipe(Section):
                 )
         return self
 
-    @pydantic.model_validator(mode="after")
-    def _check_xla(self):
-        if self.jit_compile is True and self.strategy != "one_device":
-            raise ValueError(
-                '`jit_compile` must be false or "auto" unless `strategy` is "one_device". Received: jit_compile=true, '
-                f'strategy="{self.strategy}" (TPU programs are always compiled).'
-            )
-        return self
-
 
 class Recipe(Section):
     """One pretraining run.
@@ -206,10 +197,11 @@ def _config_of(values: Mapping[str, Any]) -> AlbertConfig:
 
 @functools.lru_cache(maxsize=4)
 def _config_of_checkpoint(path: str) -> AlbertConfig:
-    from albert_tf import checkpoints
+    from albert_tf.checkpoints.checkpoint import check_size
+    from albert_tf.checkpoints.reading import read
 
-    checkpoint = checkpoints.read(path)
-    checkpoints.check_size(checkpoint)
+    checkpoint = read(path)
+    check_size(checkpoint)
     return checkpoint.config
 
 

@@ -1,8 +1,11 @@
-"""Applies gradients: one update of the variables, identical on every replica."""
+"""The parts of a step that XLA compiles, and the update of the variables, identical on every replica."""
+
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.keras_internals import applies_summed_gradients
+from albert_tf.keras_internals import applies_summed_gradients, updates_one_copy
 
 
 def sum_over_replicas(values):
@@ -11,6 +14,49 @@ def sum_over_replicas(values):
     if context is None or context.num_replicas_in_sync == 1:
         return values
     return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+
+def has_programs(model) -> bool:
+    """Whether a step consists of XLA programs: under a strategy, because sums over replicas cannot be part of one."""
+    return model.jit_compile and tf.distribute.has_strategy()
+
+
+def as_program(model, function: Callable[[], Any]) -> Any:
+    """What a function returns, a structure of tensors; where a step consists of programs, the function is one."""
+    return _program(function)() if has_programs(model) else function()
+
+
+def update_as_program(model, variable, function: Callable, *args) -> Any:
+    """As `as_program` for a function that assigns variables of which each device has a copy.
+
+    Args:
+        model: a compiled model.
+        variable: one of these variables.
+        function: called with `args`; assigns the same values on every replica and returns tensors by name.
+        *args: structures of tensors.
+    """
+    if not has_programs(model):
+        return function(*args)
+
+    def update(_, *args):
+        with updates_one_copy(model.optimizer):
+            return _program(function)(*args)
+
+    def update_copies(strategy, *args):
+        return strategy.extended.update(variable, update, args=args, group=False)
+
+    return _of_first_device(tf.distribute.get_replica_context().merge_call(update_copies, args=args))
+
+
+def _of_first_device(copies):
+    """One of the equal copies of each tensor."""
+    if isinstance(copies, dict):
+        return {name: _of_first_device(values) for name, values in copies.items()}
+    return copies[0]
+
+
+def _program(function: Callable) -> Callable:
+    return tf.function(function, autograph=False, jit_compile=True)
 
 
 def apply_once(optimizer, gradients, variables) -> None:

@@ -3,13 +3,20 @@
 The input stall is the time that a device idles before its next batch arrives.
 """
 
+import collections
 import ctypes
 import functools
 import sys
+import time
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from keras import tree
+
+from albert_tf.layers.kernels import runs_on_cpu
+from albert_tf.training_step.apply_gradients import has_programs
 
 # Parameters of mallopt(3) and their values: those at which glibc's own adjustment ends.
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-3, 32 << 20), (-1, 64 << 20)
@@ -24,11 +31,18 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
         step: function of this replica's data that returns logs, the same on every replica.
         add_input_stall: called with the input stall of each call in seconds.
     """
+    start = _at_once if runs_on_cpu() else StartedSteps()
+    traced: list[str] = []
+
+    def note_shape(data):
+        traced.append(_shape_of(model, data))
+        if model.step_monitor is not None:
+            model.step_monitor.on_compile(traced[-1], None)
 
     # One function per combination of ranks; TensorFlow would generalise it to unknown ranks.
     @functools.cache
     def functions(ranks):
-        return _functions(model, step)
+        return _functions(model, step, note_shape)
 
     def function(iterator):
         # `train_on_batch` and `test_on_batch` pass a Python iterator over one batch.
@@ -37,13 +51,40 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
             one_step, _ = functions(tuple(len(getattr(leaf, "shape", ())) for leaf in tree.flatten(data)))
             return one_step(data)
         specs = tf.nest.flatten(iterator.element_spec, expand_composites=True)
-        _, steps = functions(tuple(spec.shape.rank if hasattr(spec, "shape") else None for spec in specs))
-        logs, stall = steps(iterator)
+        shapes = [getattr(spec, "shape", None) for spec in specs]
+        one_step, steps = functions(tuple(shape.rank if shape is not None else None for shape in shapes))
+        traced.clear()
+        begun = time.monotonic()
+        if model.jit_compile and not all(shape.is_fully_defined() for shape in shapes if shape is not None):
+            logs, stall = _fetched_steps(functools.partial(start, one_step), iterator, model.steps_per_execution)
+        else:
+            logs, stall = start(steps, iterator)
+        if traced and model.step_monitor is not None:
+            model.step_monitor.on_compile(traced[-1], time.monotonic() - begun)
         _reuse_large_buffers()  # after the first batch, with which TensorFlow forbids it
         add_input_stall(stall)
         return logs
 
     return function
+
+
+class StartedSteps:
+    """Starts steps, of which at most two are not done: each holds its buffers while it waits for the accelerator."""
+
+    def __init__(self):
+        self._outputs: collections.deque[Any] = collections.deque()
+
+    def __call__(self, function: Callable, *args) -> Any:
+        """Calls the function, which returns tensors, once the last call but one is done."""
+        while len(self._outputs) > 1:
+            np.asarray(self._outputs.popleft())
+        outputs = function(*args)
+        self._outputs.extend(tf.nest.flatten(outputs)[:1])  # of a program, all are there at once
+        return outputs
+
+
+def _at_once(function: Callable, *args):
+    return function(*args)
 
 
 def first_local_batch(model, epoch_iterator):
@@ -53,11 +94,15 @@ def first_local_batch(model, epoch_iterator):
     return tree.map_structure(lambda value: local(value)[0], next(batch))
 
 
-def _functions(model, step) -> tuple[Callable, Callable]:
-    """One step from data, and `steps_per_execution` steps from an iterator."""
+def _functions(model, step, note_shape: Callable) -> tuple[Callable, Callable]:
+    """One step from data, and `steps_per_execution` steps from an iterator; `note_shape` is called when they trace."""
     strategy = model.distribute_strategy
+    with strategy.scope():
+        is_program = model.jit_compile and not has_programs(model)
 
     def one_step(data):
+        if not model.run_eagerly:
+            note_shape(data)
         # In datasets made from generators, Keras has converted None to Optional.
         data = tree.map_structure(lambda leaf: None if isinstance(leaf, tf.experimental.Optional) else leaf, data)
         logs = strategy.run(step, args=(data,))
@@ -66,7 +111,9 @@ def _functions(model, step) -> tuple[Callable, Callable]:
 
     if not model.run_eagerly:
         # AutoGraph would prepend "in user code" and a trace to error messages.
-        one_step = tf.function(one_step, autograph=False, reduce_retracing=True, jit_compile=model.jit_compile)
+        # For XLA, shapes stay as they are.
+        generalizes = not model.jit_compile
+        one_step = tf.function(one_step, autograph=False, reduce_retracing=generalizes, jit_compile=is_program)
 
     def first_step(iterator):
         batch, seconds = _timed_next(iterator)
@@ -90,6 +137,32 @@ def _functions(model, step) -> tuple[Callable, Callable]:
 
     steps = first_step if model.steps_per_execution == 1 else several_steps
     return one_step, steps if model.run_eagerly else tf.function(steps, autograph=False, reduce_retracing=True)
+
+
+def _shape_of(model, data) -> str:
+    """The shape of a replica's first input, such as "32 x 128", or "" if it is not fixed."""
+    shape = getattr(model.distribute_strategy.experimental_local_results(tree.flatten(data)[0])[0], "shape", None)
+    return " x ".join(map(str, shape)) if shape is not None and shape.is_fully_defined() else ""
+
+
+def _fetched_steps(one_step: Callable, iterator, count: int) -> tuple[Any, float]:
+    """Up to `count` steps with batches of varying shapes, fetched here, because a graph of XLA has fixed ones.
+
+    Returns:
+        The logs of the last one, and the input stall.
+    """
+    logs, stall = None, 0.0
+    for _ in range(count):
+        begun = time.monotonic()
+        try:
+            batch = next(iterator)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            if logs is None:
+                raise
+            break
+        stall += time.monotonic() - begun
+        logs = one_step(batch)
+    return logs, stall
 
 
 def _reuse_large_buffers() -> None:

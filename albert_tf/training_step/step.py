@@ -7,6 +7,9 @@ They differ from Keras' in three respects, so that results do not depend on the 
 3. Logs are those of the full batch on every replica.
 
 The same holds for microbatches with gradient accumulation.
+
+With XLA, a step of one device is a program. Under a strategy it is several, because a program cannot sum over replicas:
+the weights of the loss terms, where there are several replicas; loss and gradients; after the sums, the update.
 """
 
 import warnings
@@ -20,7 +23,13 @@ from keras.utils import unpack_x_y_sample_weight
 from albert_tf.models.inputs import is_overridden
 from albert_tf.models.losses import WeightedMean
 from albert_tf.training_step.accumulation import Batch, accumulate
-from albert_tf.training_step.apply_gradients import apply_once, sum_over_replicas
+from albert_tf.training_step.apply_gradients import (
+    apply_once,
+    as_program,
+    has_programs,
+    sum_over_replicas,
+    update_as_program,
+)
 from albert_tf.training_step.execution import over_iterator
 from albert_tf.training_step.step_monitor import StepMonitor
 
@@ -60,29 +69,59 @@ def train_step(model, variables, data) -> dict[str, Any]:
     """One update with this replica's rows; returns the logs of the full batch."""
     batch, count = Batch(*unpack_x_y_sample_weight(data)), model.gradient_accumulation_steps
     weights = None
-    if count > 1:  # means are divided by the weights of all microbatches
-        weights = sum_over_replicas(accumulate(batch, count, partial(_loss_weights, model))[0])
-    (gradients, loss, means), (epsilons, logs) = accumulate(
-        batch, count, partial(_forward_and_backward, model, variables, weights)
+    if count > 1 or _sums_weights_first(model):  # means are divided by the weights of all microbatches
+        weights = sum_over_replicas(
+            as_program(model, lambda: accumulate(batch, count, partial(_loss_weights, model))[0])
+        )
+    (gradients, loss, means), (epsilons, logs) = as_program(
+        model, lambda: accumulate(batch, count, partial(_forward_and_backward, model, variables, weights))
     )
-    loss = _update_metrics(model, loss, means, epsilons, batch)
-    if variables:
-        gradients = _sum_gradients(gradients, len(variables))
-        model.step_monitor.record(model.optimizer, loss, gradients)
-        apply_once(model.optimizer, gradients, variables)
-    updated = model.get_metrics_result()  # since `compute_metrics`
-    return {name: updated.get(name, value) for name, value in logs.items()}
+    means, loss, rows = sum_over_replicas((means, loss, batch.rows))
+
+    def update(gradients, means, epsilons, loss, rows, logs):
+        _update_metrics(model, means, epsilons, loss, rows)
+        if variables:
+            model.step_monitor.record(model.optimizer, loss, gradients)
+            apply_once(model.optimizer, gradients, variables)
+        updated = model.get_metrics_result()  # since `compute_metrics`
+        return {name: updated.get(name, value) for name, value in logs.items()}
+
+    if not variables:
+        return update(None, means, epsilons, loss, rows, logs)
+    gradients = _sum_gradients(gradients, len(variables))
+    return update_as_program(model, variables[0].value, update, gradients, means, epsilons, loss, rows, logs)
 
 
 def test_step(model, data) -> dict[str, Any]:
     """Loss and metrics of this replica's rows; returns the logs so far."""
     batch = Batch(*unpack_x_y_sample_weight(data))
-    outputs = model(batch.x, training=False)
-    terms = _loss_terms(model, batch, outputs, training=False)
-    loss = _loss_contribution(terms, sum_over_replicas(_weights(terms)))
-    means, epsilons = _reported(model, batch, outputs, terms)
-    _update_metrics(model, loss, means, epsilons, batch)
-    return model.compute_metrics(batch.x, batch.y, outputs, batch.sample_weight)
+
+    def forward():
+        outputs = model(batch.x, training=False)
+        return outputs, _loss_terms(model, batch, outputs, training=False)
+
+    weights = None
+    if _sums_weights_first(model):
+        weights = sum_over_replicas(as_program(model, lambda: _weights(forward()[1])))
+
+    def evaluate():
+        outputs, terms = forward()
+        loss = _loss_contribution(terms, sum_over_replicas(_weights(terms)) if weights is None else weights)
+        return outputs, loss, *_reported(model, batch, outputs, terms)
+
+    outputs, loss, means, epsilons = as_program(model, evaluate)
+    means, loss, rows = sum_over_replicas((means, loss, batch.rows))
+
+    def update():
+        _update_metrics(model, means, epsilons, loss, rows)
+        return model.compute_metrics(batch.x, batch.y, outputs, batch.sample_weight)
+
+    return as_program(model, update)
+
+
+def _sums_weights_first(model) -> bool:
+    """Whether the weights of loss terms are summed over replicas before the program that divides by them."""
+    return has_programs(model) and tf.distribute.get_replica_context().num_replicas_in_sync > 1
 
 
 def _forward_and_backward(model, variables, weights, batch: Batch):
@@ -91,7 +130,7 @@ def _forward_and_backward(model, variables, weights, batch: Batch):
     Args:
         model: the model.
         variables: list of variables.
-        weights: the weight of each loss term over all microbatches and replicas; None without accumulation.
+        weights: the weight of each loss term over all microbatches and replicas; None if they are summed here.
         batch: Batch.
 
     Returns:
@@ -173,9 +212,7 @@ def _sum_gradients(gradients: dict[int, Any], count: int) -> list[Any]:
     return [gradients.get(index) for index in range(count)]
 
 
-def _update_metrics(model, loss, means, epsilons, batch: Batch):
-    """Updates the reported means with the full batch; returns its loss."""
-    means, loss, rows = sum_over_replicas((means, loss, batch.rows))
+def _update_metrics(model, means, epsilons, loss, rows) -> None:
+    """Updates the reported means with the full batch."""
     model.update_terms({name: WeightedMean(total, weight, epsilons[name]) for name, (total, weight) in means.items()})
     model.update_loss(loss, rows)
-    return loss

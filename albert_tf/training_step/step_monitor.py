@@ -3,6 +3,7 @@
 They are not updated after a step with a loss or gradients that are not finite.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -38,10 +39,13 @@ class StepMonitor:
 
     Attributes:
         input_stall_seconds: total time that devices have waited for batches.
+        on_compile: called when a step is traced, with the shape of its inputs, such as "32 x 128", or "" if it varies,
+            and None; once it was compiled and started, with the shape and the seconds which that took.
     """
 
     def __init__(self, variables, strategy):
         self.variables, self.input_stall_seconds = variables, 0.0
+        self.on_compile: Callable[[str, float | None], None] = lambda shape, seconds: None
         with strategy.scope():
             self._norms, self._finite_norms = (_same_everywhere(tf.zeros([len(variables)])) for _ in range(2))
             self._loss, self._rate = (_same_everywhere(tf.zeros([])) for _ in range(2))

@@ -1,12 +1,16 @@
-"""Measures ALBERT on a GPU in bfloat16: inference and training, ours and KerasHub on JAX, transformers on PyTorch.
+"""Measures ALBERT on a GPU in bfloat16: this package and KerasHub on JAX and TensorFlow, transformers on PyTorch.
 
     python -m tests.benchmarks.gpu --output tests/benchmarks/results
-    python -m tests.benchmarks.gpu --sizes base --sides ours --profile
+    python -m tests.benchmarks.gpu --sides keras_hub torch --rows runs/gpu/gpu_2026-11-27_213000.jsonl
+    python -m tests.benchmarks.gpu --sides ours --work training --profile
+    python -m tests.benchmarks.gpu --sizes tiny --minutes 30          # tries everything, on a CPU too
 
 Every side and size is a process of its own, one after another, and again in a second turn where time allows; what does
-not fit into `--minutes` is skipped, and a row says so. Rows are written as they come. All sides get the same full rows
-with a mask, and train as classifiers with AdamW. Operations are those of the encoder's matrix products, three times as
-many in training. Nothing is fetched; `gpu_wheels.txt` lists what has to be beside JAX, PyTorch and transformers.
+not fit into `--minutes` is skipped, and a row says so. Rows are written as lines of JSON as they come, and then shown
+as a table, with those of earlier runs on the same machine that `--rows` names. All sides get the same full rows with a
+mask, and train as classifiers with AdamW; `pretraining` is `fit` with LAMB, and the other kinds of work are commands of
+this package (`gpu_commands.py`). Operations are those of the encoder's matrix products, three times as many to train.
+Nothing is fetched; `gpu_wheels.txt` lists what has to be beside JAX, TensorFlow, PyTorch and transformers.
 
 Letters: B batch, L sequence.
 """
@@ -31,27 +35,48 @@ from albert_tf.config import AlbertConfig
 from albert_tf.costs import encoder_flops
 
 ROOT = pathlib.Path(__file__).parents[2]
+# The kinds of work, and in which one the package on JAX is what others are compared with.
+MARKS = {
+    **{"inference": "inference", "training": "training", "pretraining": "pretraining"},
+    **{"pretrain": "pretraining", "pretrain_mirrored": "pretraining", "finetune": ""},
+    **{"saved_model": "inference", "saved_model_xla": "inference"},
+}
+ONCE = ("pretrain_mirrored", "finetune", "saved_model", "saved_model_xla")  # not in the second turn
 SHAPES = {
-    "tiny": {"inference": ("2x16",), "training": ("2x16",)},
-    "base": {"inference": ("256x128", "64x512"), "training": ("256x128", "64x512")},
+    "tiny": dict.fromkeys(MARKS, ("2x32",)),
+    "base": {
+        **dict.fromkeys(MARKS, ("256x128",)),
+        **dict.fromkeys(("inference", "training"), ("256x128", "64x512")),
+        "finetune": ("32x128",),
+    },
     "xxlarge": {"inference": ("128x128", "32x512"), "training": ("64x128", "16x512")},
 }
+PASSES = {"inference": 1, "training": 3}  # with as many operations as the encoder's products have
 STEPS = {"tiny": 2, "base": 20, "xxlarge": 5}  # timed together
-SIDES = ("ours", "keras_hub", "torch")
-VARIANTS = ("ours_without_mask", "ours_plain")
-EXPECTED = 45.0  # seconds of a process, before one of its kind has run
+# The kinds of work of each side. Variants of ours are not measured again in the second turn.
+WORKS = {
+    "ours": ("training", "inference", "pretraining"),
+    "ours_tf": ("training", "inference", "pretrain", *ONCE),
+    **dict.fromkeys(("keras_hub_tf", "torch", "keras_hub"), ("training", "inference")),
+}
+VARIANTS = {
+    "ours_tf_in_a_loop": ("training",),
+    **dict.fromkeys(("ours_tf_plain", "ours_plain", "ours_without_mask"), ("training", "inference")),
+}
+USUAL = ("ours", "ours_tf", "torch", "keras_hub_tf", "ours_tf_plain", "ours_tf_in_a_loop")
+EXPECTED = 25.0  # seconds for a kind of work and shape, before the side has run
 # Dense bfloat16 products, from the makers' data sheets.
 DATA_SHEETS = {"H100": "989 TFLOP/s (SXM)", "H200": "989 TFLOP/s", "A100": "312 TFLOP/s", "L4": "121 TFLOP/s"}
 ENVIRONMENT = {
-    "KERAS_BACKEND": "jax",
-    # A second turn, or a second run on the same machine, compiles nothing anew.
-    "JAX_COMPILATION_CACHE_DIR": str(pathlib.Path(tempfile.gettempdir()) / "albert_tf_gpu_benchmark"),
     "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TRANSFORMERS_OFFLINE": "1",
     "HF_HUB_OFFLINE": "1",
 }
-HEADER = "| | size | work | B x L | ms | lowest - highest | tokens/s | of measured peak | |\n" + "|---" * 9 + "|"
+COLUMNS = (
+    *("", "size", "work", "B x L", "ms", "lowest - highest", "tokens/s"),
+    *("of ours on JAX", "of measured peak", "s until the first timed call", ""),
+)
 
 
 @dataclasses.dataclass
@@ -61,83 +86,87 @@ class Run:
     options: argparse.Namespace
     file: pathlib.Path
     end: float
-    peak: float = 0.0
+    cache: str
+    rows: list = dataclasses.field(default_factory=list)
     took: dict = dataclasses.field(default_factory=dict)
 
-    def write(self, line: str) -> None:
-        """Prints a line and appends it to the file of results."""
-        print(line, flush=True)
-        with self.file.open("a", encoding="utf-8") as file:
-            print(line, file=file)
+    def add(self, row: dict) -> None:
+        """Prints a row, and appends it to the file of results."""
+        self.rows.append(row)
+        self.add_to(".jsonl", line := json.dumps(row) + "\n")
+        print(line, end="", flush=True)
 
     def add_to(self, suffix: str, text: str) -> None:
         """Appends to a file beside the results."""
         with self.file.with_suffix(suffix).open("a", encoding="utf-8") as file:
             file.write(text)
 
-    def note(self, side: str, size: str, text: str) -> None:
-        """Writes a row without figures."""
-        self.write(f"| {side} | {size} | | | | | | | {' '.join(text.split()).replace('|', '/')[:300]} |")
-
 
 def main() -> None:
     """Parses the command line and measures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--sizes", nargs="+", choices=SHAPES, default=["base", "xxlarge"])
-    parser.add_argument("--sides", nargs="+", choices=(*SIDES, *VARIANTS), default=[*SIDES, *VARIANTS])
-    parser.add_argument("--work", nargs="+", choices=("inference", "training"), default=["inference", "training"])
+    parser.add_argument("--sizes", nargs="+", choices=SHAPES, default=["base"])
+    parser.add_argument("--sides", nargs="+", choices=(*WORKS, *VARIANTS), default=USUAL)
+    parser.add_argument("--work", nargs="+", choices=MARKS, default=list(MARKS))
     parser.add_argument("--shapes", nargs="+", help="instead of those of each size, such as 64x512")
     parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=7.5)
+    parser.add_argument("--minutes", type=float, default=15)
+    parser.add_argument("--rows", nargs="+", type=pathlib.Path, default=[], help="files of earlier runs, .jsonl")
     parser.add_argument("--profile", action="store_true", help="print the kernels of the sides on JAX too")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "runs" / "gpu", help="folder of the results")
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + 60 * options.minutes
-    measure(Run(options, options.output / f"gpu_{datetime.datetime.now():%Y-%m-%d_%H%M%S}.md", end))
+    end, name = time.monotonic() + 60 * options.minutes, f"gpu_{datetime.datetime.now():%Y-%m-%d_%H%M%S}.jsonl"
+    with tempfile.TemporaryDirectory() as cache:  # a second turn compiles nothing anew on JAX
+        run = Run(options, options.output / name, end, cache)
+        run.rows = [json.loads(line) for file in options.rows for line in file.read_text().splitlines()]
+        with contextlib.suppress(KeyboardInterrupt):
+            measure(run)
+    text = table(run.rows)
+    run.add_to(".md", text)
+    print(f"\n{text}", end="")
 
 
 def measure(run: Run) -> None:
     """The peak, then each side of each size: first the products, then variants of ours, then further turns."""
-    cards = list(process(run, "peak", "base", []))
-    if not cards:
-        return
-    card = cards[0]
-    run.peak = card["flops"]
-    sheet = next((text for name, text in DATA_SHEETS.items() if name in card["device"]), "unknown")
-    run.write(f"# ALBERT v2 in bfloat16 on {card['device']}, {datetime.date.today()}\n")
-    product = f"A product of {card['size']} x {card['size']} matrices ran at {run.peak / 1e12:.1f} TFLOP/s"
-    run.write(f"{card['versions']}. {product}, the peak below; data sheet: {sheet}.\n\n{HEADER}")
-    peers = [side for side in run.options.sides if side in SIDES]
+    for card in process(run, "peak", "base", []):
+        run.add(card)
+    peers = [side for side in run.options.sides if side in WORKS]
     variants = [side for side in run.options.sides if side in VARIANTS]
     for turn in range(run.options.turns):
         for sides in (peers, variants if turn == 0 else []):
             for size in run.options.sizes:
                 for side in sides:
-                    measure_side(run, side, size)
+                    measure_side(run, side, size, ONCE if turn else ())
 
 
-def measure_side(run: Run, side: str, size: str) -> None:
+def measure_side(run: Run, side: str, size: str, left_out: tuple[str, ...]) -> None:
     """The rows of one process, or one that says why there are none."""
-    left, expected = run.end - time.monotonic(), run.took.get((side, size), EXPECTED)
+    works = [work for work in {**WORKS, **VARIANTS}[side] if work in run.options.work and work in SHAPES[size]]
+    tasks = [
+        f"{work}:{shape}"
+        for work in works
+        if work not in left_out
+        for shape in run.options.shapes or SHAPES[size][work]
+    ]
+    left, expected = run.end - time.monotonic(), len(tasks) * run.took.get((side, size), EXPECTED)
     if left < expected:
-        run.note(side, size, f"skipped: {left:.0f} s were left, {expected:.0f} s are needed")
-        return
-    begun, config = time.monotonic(), AlbertConfig.from_preset(size if size == "tiny" else f"{size}_v2")
-    tasks = [f"{work}:{shape}" for work in run.options.work for shape in run.options.shapes or SHAPES[size][work]]
-    for row in process(run, side, size, ["--work", *tasks]):
-        run.write(table_row(run, side, size, config, row))
-    run.took[side, size] = time.monotonic() - begun
+        run.add({"side": side, "size": size, "note": f"skipped: {left:.0f} s were left, {expected:.0f} s are needed"})
+    elif tasks:
+        begun = time.monotonic()
+        for row in process(run, side, size, ["--work", *tasks]):
+            run.add({"side": side, "size": size, **row})
+        run.took[side, size] = (time.monotonic() - begun) / len(tasks)
 
 
 def process(run: Run, side: str, size: str, arguments: list[str]) -> Iterator[dict]:
     """Runs a worker until it ends or time is up; yields its rows as they come."""
-    config = AlbertConfig.from_preset(size if size == "tiny" else f"{size}_v2").to_dict()
-    command = [sys.executable, "-m", "tests.benchmarks.gpu_worker", side, "--config", json.dumps(config)]
+    command = [sys.executable, "-m", "tests.benchmarks.gpu_worker", side, "--config", json.dumps(config_of(size))]
     command += ["--steps", str(STEPS[size]), *arguments]
-    if run.options.profile and side not in ("peak", "torch"):
+    backend = "tensorflow" if "_tf" in side else "jax"
+    if run.options.profile and backend == "jax" and side not in ("peak", "torch"):
         command.append("--profile")
-    environment = {**ENVIRONMENT, **os.environ}
+    environment = {**ENVIRONMENT, **os.environ, "KERAS_BACKEND": backend, "JAX_COMPILATION_CACHE_DIR": run.cache}
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT, env=environment) as worker,
@@ -157,19 +186,51 @@ def process(run: Run, side: str, size: str, arguments: list[str]) -> Iterator[di
             text = log.read()
             run.add_to(".errors.txt", f"=== {side} {size}\n{text}\n")
             reason = "time was up" if worker.returncode == -signal.SIGKILL else last_error(text)
-            run.note(side, size, f"ended early: {reason}")
+            run.add({"side": side, "size": size, "note": f"ended early: {reason}"})
 
 
-def table_row(run: Run, side: str, size: str, config: AlbertConfig, row: dict) -> str:
-    """The Markdown of what a worker measured."""
-    batch, length, seconds = row["batch"], row["length"], row["seconds"]
-    median = statistics.median(seconds)
-    flops = batch * encoder_flops(config, length) * (3 if row["work"] == "training" else 1)
-    spread = f"{min(seconds) * 1e3:.1f} - {max(seconds) * 1e3:.1f}"
-    return (
-        f"| {side} | {size} | {row['work']} | {batch} x {length} | {median * 1e3:.1f} | {spread} | "
-        f"{batch * length / median:,.0f} | {flops / median / run.peak:.0%} | {row['note']} |"
-    )
+def config_of(size: str) -> dict:
+    """The fields of the config of that size, with the vocabulary of the texts for commands."""
+    return AlbertConfig.from_preset(size if size == "tiny" else f"{size}_v2").replace(vocab_size=30000).to_dict()
+
+
+def table(rows: list[dict]) -> str:
+    """The Markdown of all rows: one for each side, size, work and shape, over all turns."""
+    lines, peak, groups = [], 0.0, {}
+    for card in [row for row in rows if "flops" in row][:1]:
+        peak, sheet = (
+            card["flops"],
+            next((text for name, text in DATA_SHEETS.items() if name in card["device"]), "unknown"),
+        )
+        product = f"A product of {card['size']} x {card['size']} matrices ran at {peak / 1e12:.1f} TFLOP/s"
+        lines.append(f"# ALBERT v2 in bfloat16 on {card['device']}, {datetime.date.today()}\n")
+        lines.append(f"{card['versions']}. {product}, the peak below; data sheet: {sheet}.\n")
+    for row in rows:
+        if "seconds" in row:
+            key = tuple(row[name] for name in ("side", "size", "work", "batch", "length"))
+            groups.setdefault(key, []).append(row)
+    seconds = {key: [value for row in group for value in row["seconds"]] for key, group in groups.items()}
+    medians = {key: statistics.median(values) for key, values in seconds.items()}
+    lines += [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
+    for key, (first, *_) in groups.items():
+        (side, size, work, batch, length), median = key, medians[key]
+        mark = medians.get(("ours", size, MARKS[work], batch, length))
+        flops = batch * encoder_flops(AlbertConfig(**config_of(size)), length) * PASSES.get(work, 0)
+        cells = (
+            *(side, size, work, f"{batch} x {length}", f"{median * 1e3:.1f}"),
+            *(f"{min(seconds[key]) * 1e3:.1f} - {max(seconds[key]) * 1e3:.1f}", f"{first['tokens'] / median:,.0f}"),
+            *(f"{mark / median:.3f}" if mark else "", f"{flops / median / peak:.0%}" if flops and peak else ""),
+            *(f"{first['setup']:.0f}", first["note"]),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    notes = [row for row in rows if "seconds" not in row and "side" in row]
+    lines += [f"| {row['side']} | {row['size']} {'| ' * 8}| {clean(row['note'])} |" for row in notes]
+    return "\n".join(lines) + "\n"
+
+
+def clean(text: str) -> str:
+    """Text for a cell."""
+    return " ".join(text.split()).replace("|", "/")[:300]
 
 
 def last_error(log: str) -> str:
@@ -180,5 +241,4 @@ def last_error(log: str) -> str:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        main()
+    main()

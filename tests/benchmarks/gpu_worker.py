@@ -15,7 +15,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from tests.benchmarks.gpu_commands import COMMANDS
+
 WARM_UP = 2  # rounds; PyTorch compiles in the first and is still slow in the second
+PREDICTIONS = 20  # masked tokens of a row
 SHARED = (  # fields of the config that transformers names alike
     *("vocab_size", "embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
     *("max_position_embeddings", "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout_prob"),
@@ -39,6 +42,10 @@ def main() -> None:
     for task in options.work:
         work, _, shape = task.partition(":")
         batch, length = map(int, shape.split("x"))
+        if work in COMMANDS:
+            measured = COMMANDS[work](options.config, batch, length, options)
+            say({"work": work, "batch": batch, "length": length, "note": "", **measured._asdict()})
+            continue
         run, note, begun = None, "", time.perf_counter()
         while batch:
             try:
@@ -50,9 +57,9 @@ def main() -> None:
                     raise
                 run = None
                 batch, note = batch // 2, "out of memory with a larger batch; "
-        setup = time.perf_counter() - begun - options.steps * sum(seconds[WARM_UP:])
-        note += "; ".join([f"{setup:.0f} s until the first timed call", *extra])
-        say({"work": work, "batch": batch, "length": length, "seconds": seconds[WARM_UP:], "note": note})
+        seconds, setup = seconds[WARM_UP:], time.perf_counter() - begun - options.steps * sum(seconds[WARM_UP:])
+        row = {"work": work, "batch": batch, "length": length, "seconds": seconds, "setup": setup}
+        say({**row, "tokens": batch * length, "note": note + "; ".join(extra)})
         if options.profile:
             try:
                 profile(run, f"{work} {batch} x {length}")
@@ -76,12 +83,12 @@ def is_out_of_memory(error: Exception) -> bool:
     return "RESOURCE_EXHAUSTED" in str(error) or "out of memory" in str(error).lower()
 
 
-# === Keras on JAX ===
+# === Keras on JAX and TensorFlow ===
 
 
-def ours(config, work, ids, labels, options):
-    """The model of this package."""
-    return _ours(config, work, {"input_ids": ids, "attention_mask": np.ones_like(ids)}, labels, options)
+def ours(config, work, ids, labels, options, **ways):
+    """The model of this package; on TensorFlow with XLA, and with cuDNN's attention where there is a GPU for it."""
+    return _ours(config, work, {"input_ids": ids, "attention_mask": np.ones_like(ids)}, labels, options, **ways)
 
 
 def ours_without_mask(config, work, ids, labels, options):
@@ -93,21 +100,36 @@ def ours_plain(config, work, ids, labels, options):
     """The model of this package with logits, softmax and products of attention as separate operations."""
     from albert_tf.layers.kernels import Plain
 
-    return _ours(config, work, {"input_ids": ids, "attention_mask": np.ones_like(ids)}, labels, options, Plain())
+    return ours(config, work, ids, labels, options, kernels=Plain())
 
 
-def _ours(config, work, inputs, labels, options, kernels=None):
+def ours_in_a_loop(config, work, ids, labels, options):
+    """The model of this package with its layers as a loop."""
+    return ours(config, work, ids, labels, options, scan_layers=True)
+
+
+def _ours(config, work, inputs, labels, options, kernels=None, **ways):
     import albert_tf
 
     config = albert_tf.AlbertConfig(**config)
-    model = albert_tf.AlbertForSequenceClassification(config, num_labels=2, dtype="mixed_bfloat16")
-    if work == "training":
-        model.compile(albert_tf.optimizers.AdamW(1e-5))
+    if work == "pretraining":
+        model = albert_tf.AlbertForPreTraining(config, dtype="mixed_bfloat16")
+        optimizer, (rows, length) = albert_tf.optimizers.Lamb(1e-4), inputs["input_ids"].shape
+        shape = rows, min(PREDICTIONS, length)
+        positions = np.tile(np.arange(shape[1], dtype="int32"), (rows, 1))
+        inputs = {**inputs, "masked_lm_positions": positions}
+        labels = {"masked_lm_ids": inputs["input_ids"][:, : shape[1]], "sentence_order_labels": labels}
+        labels["masked_lm_weights"] = np.ones(shape, "float32")
+    else:
+        model = albert_tf.AlbertForSequenceClassification(config, num_labels=2, dtype="mixed_bfloat16")
+        optimizer = albert_tf.optimizers.AdamW(1e-5)
+    if work != "inference":
+        model.compile(optimizer, **ways)
     if kernels is not None:
         model.encoder.training_kernels = model.encoder.inference_kernels = kernels
-    if work == "training":
-        return keras_steps(model.fit, inputs, labels, options), ()
-    return keras_calls(model, inputs, options)
+    if work == "inference":
+        return keras_calls(model, inputs, options)
+    return keras_steps(model.fit, inputs, labels, options), ()
 
 
 def keras_hub(config, work, ids, labels, options):
@@ -141,10 +163,11 @@ def keras_hub(config, work, ids, labels, options):
 
 def keras_steps(fit, inputs, labels, options) -> Callable[[], float]:
     """An epoch of `fit`; returns the seconds of a step."""
-    steps = options.steps
-    inputs = {name: np.tile(array, (steps, 1)) for name, array in inputs.items()}
-    rows = len(labels)
-    labels = np.tile(labels, steps)
+    import keras
+
+    steps, rows = options.steps, len(inputs[next(iter(inputs))])
+    tile = lambda array: np.tile(array, (steps,) + (1,) * (array.ndim - 1))  # noqa: E731
+    inputs, labels = keras.tree.map_structure(tile, inputs), keras.tree.map_structure(tile, labels)
 
     def run():
         timer = Timer()
@@ -174,6 +197,10 @@ class Timer:
 
 def keras_calls(model, inputs, options):
     """Calls of a jitted model with its inputs and weights on the device, and what its program contains."""
+    import keras
+
+    if keras.backend.backend() == "tensorflow":
+        return tensorflow_calls(model, inputs, options)
     import jax
 
     values = [[v.value for v in some] for some in (model.trainable_variables, model.non_trainable_variables)]
@@ -187,6 +214,25 @@ def keras_calls(model, inputs, options):
         for _ in range(options.steps):
             outputs = compiled(values, inputs)
         jax.block_until_ready(outputs)
+        return (time.perf_counter() - begun) / options.steps
+
+    return run, (f"{kernels} calls of cuDNN's attention",)
+
+
+def tensorflow_calls(model, inputs, options):
+    """The same for TensorFlow."""
+    import tensorflow as tf
+
+    inputs = {name: tf.constant(array) for name, array in inputs.items()}
+    function = tf.function(lambda inputs: model(inputs, training=False), jit_compile=True)
+    operations = function.get_concrete_function(inputs).graph.get_operations()
+    kernels = sum(operation.type == "XlaCustomCallV2" for operation in operations)
+
+    def run():
+        begun = time.perf_counter()
+        for _ in range(options.steps):
+            outputs = function(inputs)
+        tf.nest.flatten(outputs)[0].numpy()  # waits for the device
         return (time.perf_counter() - begun) / options.steps
 
     return run, (f"{kernels} calls of cuDNN's attention",)
@@ -246,7 +292,10 @@ def _compiled(model, device):
     return torch.compile(model, dynamic=False), "compiled"
 
 
-SIDES = {side.__name__: side for side in (ours, ours_without_mask, ours_plain, keras_hub, torch)}
+SIDES = {
+    **{side.__name__: side for side in (ours, ours_without_mask, ours_plain, keras_hub, torch)},
+    **{"ours_tf": ours, "ours_tf_plain": ours_plain, "ours_tf_in_a_loop": ours_in_a_loop, "keras_hub_tf": keras_hub},
+}
 
 
 # === The card ===

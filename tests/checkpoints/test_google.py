@@ -17,6 +17,8 @@ from albert_tf import (
     AlbertForSequenceClassification,
     checkpoints,
 )
+from albert_tf.checkpoints.formats.google import write_google
+from albert_tf.checkpoints.huggingface import save_huggingface
 
 # One name of each kind; the golden outputs of the models prove the rest of the table.
 EXAMPLES = {
@@ -163,10 +165,10 @@ def test_a_model_goes_out_as_it_came_in(name, golden, tmp_path):
 def test_every_head_goes_out_as_it_came_in(head, golden, tmp_path):
     folder = golden(f"M3_heads/{head}").folder
     checkpoint = checkpoints.read(folder)
-    checkpoints.write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays, {})
+    write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays, {})
     assert_same(tensors_in(tmp_path / "model.ckpt-best"), tensors_in(folder / "model.ckpt"))
     # Through the Hugging Face layout, too.
-    checkpoints.save_huggingface(tmp_path / "hf", checkpoint.config, checkpoint.arrays, checkpoint.settings)
+    save_huggingface(tmp_path / "hf", checkpoint.config, checkpoint.arrays, checkpoint.settings)
     again = checkpoints.read(tmp_path / "hf")
     assert again.config == checkpoint.config
     assert_same(again.arrays, checkpoint.arrays)
@@ -235,7 +237,7 @@ def test_what_the_reference_cannot_compute_is_not_written(changes, rule, tmp_pat
 def test_a_checkpoint_that_was_there_is_replaced(golden, tmp_path):
     for name in ("M1_small", "M2_groups"):
         checkpoint = checkpoints.read(golden(name).folder)
-        checkpoints.write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays, {})
+        write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays, {})
     assert_same(checkpoints.read(tmp_path).arrays, checkpoint.arrays)
 
 

@@ -156,15 +156,12 @@ CONFIG = AlbertConfig(
     **{"intermediate_size": 24, "num_hidden_groups": 2, "inner_group_num": 2, "hidden_dropout_prob": 0.1},
 )
 MODELS = {
-    "encoder": lambda: AlbertEncoder(CONFIG),
     "encoder_without_pooler": lambda: AlbertEncoder(CONFIG, add_pooling_layer=False),
     "unshared": lambda: AlbertEncoder(CONFIG.replace(share="none", num_hidden_groups=1)),
     "pretraining": lambda: AlbertForPreTraining(CONFIG),
-    "masked_lm": lambda: AlbertForMaskedLM(CONFIG),
     "classes": lambda: AlbertForSequenceClassification(CONFIG, labels=["no", "yes", "perhaps"]),
     "regression": lambda: AlbertForSequenceClassification(CONFIG, problem="regression"),
     "choice": lambda: AlbertForMultipleChoice(CONFIG),
-    "span": lambda: AlbertForQuestionAnswering(CONFIG, head="span"),
     "beam": lambda: AlbertForQuestionAnswering(CONFIG, head="beam", start_n_top=3),
     "sentences": lambda: AlbertForSentenceEmbedding(CONFIG, "ranking", normalize=True, max_length=9),
 }
@@ -220,7 +217,6 @@ def test_weights_beside_a_config(tmp_path):
     ("sound", "damaged", "complaint"),
     [
         (b"GCOL\x01\x00\x00\x00\x00\x10\x00\x00", b"GCOL\x01\x00\x00\x00\x00\x10\xff\xff", "its strings are damaged"),
-        (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xff", "the name of .* is not a string"),
         (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xf4", "the name of .* is not a string"),
     ],
 )
@@ -237,7 +233,7 @@ def test_damaged_names_of_layers(sound, damaged, complaint, tmp_path):
         checkpoints.read(file)
 
 
-@pytest.mark.parametrize("name", ["pooler/x", "classifier/kernel", "classifier/bias", "encoder/x", "vars/x"])
+@pytest.mark.parametrize("name", ["classifier/kernel", "encoder/x"])
 def test_a_data_set_too_many_is_named(name, tmp_path):
     model = AlbertForSequenceClassification(CONFIG, labels=["no", "yes"])
     model.save_pretrained(tmp_path)

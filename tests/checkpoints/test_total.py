@@ -8,6 +8,7 @@ import pytest
 import safetensors.numpy
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification, checkpoints
+from albert_tf.checkpoints.checkpoint import assign
 
 CONFIG = AlbertConfig(
     vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24
@@ -60,15 +61,9 @@ def test_another_shape(folder):
     ("changes", "complaint"),
     [
         ({"hidden_size": 18}, r"other shapes \(.* and \d+ more\)"),
-        (
-            {"hidden_size": 64},
-            r"encoder of [\d,]+ parameters \(.*/intermediate/kernel \(16, 24\) for \(64, 24\)\); use",
-        ),
+        ({"hidden_size": 64}, r"encoder of [\d,]+ parameters \(.*/intermediate/kernel \(16, 24\) for \(64, 24\)\)"),
         ({"vocab_size": 2**30}, r"word_embeddings \(30, 8\) for \(1073741824, 8\)\); use the config"),
-        (
-            {"type_vocab_size": 2**30, "max_position_embeddings": 2**30},
-            r"positi.*\(512, 8\) for \(10.*\(2, 8\) for \(10",
-        ),
+        ({"type_vocab_size": 2**30, "max_position_embeddings": 2**30}, r"positi.*\(512, 8\) for \(10.*\(2, 8\) for"),
         ({"vocab_size": 31}, r"encoder/embeddings/word_embeddings \(30, 8\) for \(31, 8\)"),
         ({"num_hidden_groups": 2}, r"missing encoder/attention_1_0/query/kernel, .* and \d+ more"),
         ({"inner_group_num": 2}, r"missing encoder/attention_0_1/query/kernel, "),
@@ -93,7 +88,7 @@ def test_variables_are_untouched_where_loading_fails(folder):
     model = AlbertForPreTraining(CONFIG.replace(vocab_size=31))
     before = model.get_weights()
     with pytest.raises(ValueError, match="does not fit the model"):
-        checkpoints.assign(checkpoint, model.variables_by_path())
+        assign(checkpoint, model.variables_by_path())
     for found, expected in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(found, expected)
 

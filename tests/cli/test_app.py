@@ -105,10 +105,8 @@ def test_json(folders, tmp_path):
     [
         ("classifier", ("a text", "b"), "probabilities"),
         ("pretrained", ("the [MASK].",), None),
-        ("pretrained", ("one", "--pair", "two"), None),
         ("questions", ("Who?", "--pair", "The old man."), "text"),
         ("tags", ("The old man.",), None),
-        ("embedding", ("one", "--pair", "two"), None),
         ("choices", ("one", "--pair", "a", "--pair", "b"), None),
     ],
 )

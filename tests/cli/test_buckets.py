@@ -93,7 +93,7 @@ def test_chain(bucket, tmp_path):
     for command in here.values():
         output_of(*command)
     for name in ("train", "prepare"):
-        finish(start(*there[name]))
+        output_of(*there[name])
     killed = start(*there["pretrain"])
     checkpoint = location(f"{bucket}/run/checkpoints")
     while not any(path.name == "state.json" for path in checkpoint.glob("*/*")):
@@ -104,7 +104,7 @@ def test_chain(bucket, tmp_path):
     assert not location(f"{bucket}/run/results.json").exists()
     assert "400 updates" in finish(start(*there["pretrain"], TMPDIR=str(tmp_path)))
     for name in ("finetune", "distill", "export"):
-        finish(start(*there[name]))
+        output_of(*there[name])
     same = ["vocabulary/spiece.model", "examples/manifest.json", "run/model/model.safetensors"]
     same += [f"examples/pretraining-0000{shard}-of-00003.tfrecord" for shard in range(3)]
     same += [

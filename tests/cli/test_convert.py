@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from albert_tf import AlbertTokenizer, checkpoints
-from albert_tf.export import load_folder
+from albert_tf.inference.folder import load_folder
 from tests.toy_task import write_classifier, write_task
 
 from .terminal import mistake, output_of, run

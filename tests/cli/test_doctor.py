@@ -24,9 +24,10 @@ def installed(tmp_path, monkeypatch):
     return add
 
 
+@pytest.mark.exhaustive
 def test_this_environment_is_sound():
     printed = output_of("doctor")
-    names = ("machine", "python", "cores", "packages", "requirements", "conflicts", "import", "devices")
+    names = ("machine", "python", "cores", "packages", "requirements", "conflicts", "import", "devices", "attention")
     assert all(name in printed for name in names)
     assert "wrong" not in printed
     assert "CPU" in printed

@@ -16,7 +16,7 @@ from albert_tf import AlbertForSequenceClassification
 from albert_tf.cli.finetune import _print_grid
 from albert_tf.trainer import finetuning
 from tests.conftest import ROOT
-from tests.toy_task import write_classifier, write_mood_table, write_pretrained
+from tests.toy_task import write_mood_table, write_pretrained
 
 from .terminal import mistake, output_of, run
 
@@ -219,16 +219,6 @@ def test_a_folder_of_splits_and_renamed_columns(files, tmp_path):
     evaluate = ("evaluate", tmp_path / "run", "--data", data, "--set")
     assert "`rename_columns` is invalid" in mistake(*evaluate, "rename_columns=text")
     assert "Unknown key 'epochs' in --set; it must be one of header, rename_columns" in mistake(*evaluate, "epochs=3")
-
-
-@pytest.mark.exhaustive
-def test_a_student_needs_no_model_but_its_teacher(files, tmp_path):
-    teacher = write_classifier(tmp_path / "teacher", labels=["gloomy", "pleasant"])
-    tables = ("--train", files / "train.tsv", "--dev", files / "dev.tsv", "--output", tmp_path / "student")
-    output_of("finetune", "--teacher", teacher, "--set", "num_hidden_layers=1", *tables, "--epochs", 1)
-    config = json.loads((tmp_path / "student/config.json").read_text(encoding="utf-8"))
-    assert config["num_hidden_layers"] == 1
-    assert "A model's folder or name must be given" in mistake("finetune", "--set", "num_hidden_layers=1", *tables)
 
 
 @pytest.mark.exhaustive

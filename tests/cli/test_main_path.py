@@ -45,6 +45,7 @@ def test_info_names_the_nearest_preset():
     assert "did you mean 'base_v2'" in mistake("info", "base_v22")
 
 
+@pytest.mark.exhaustive
 def test_bench_times_a_model():
     printed = output_of("bench", "tiny", "--batch-size", 2, "--sequence-length", 16, "--rounds", 1)
     rows = [line for line in printed.split("\n") if line.count("│") == 6]
@@ -106,7 +107,7 @@ def test_train_tokenizer_keeps_to_morphemes_and_holds_lines_out(tmp_path):
         (("--model-type", "bert"), "`model_type` must be one of unigram, bpe, wordpiece. Received: model_type='bert'"),
         (("--user-defined-symbols", "@a,[SEP]"), "`user_defined_symbols` must not name special pieces"),
         (("--character-coverage", 1.5), "`character_coverage` must be between 0.98 and 1.0"),
-        (("--heldout", "nothing.txt"), "No file matches 'nothing.txt'"),
+        (("--vocab-size", 30000), "vocab_size"),
     ],
     ids=str,
 )
@@ -114,14 +115,6 @@ def test_train_tokenizer_names_a_mistake(tmp_path, options, sentence):
     (tmp_path / "text.txt").write_text(SENTENCES, encoding="utf-8")
     said = mistake("train-tokenizer", tmp_path / "text.txt", "--output", tmp_path / "vocabulary", *options)
     assert sentence in said
-    assert not (tmp_path / "vocabulary").exists()
-
-
-def test_a_vocabulary_larger_than_the_text_gives_is_refused(tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text(SENTENCES, encoding="utf-8")
-    sentence = mistake("train-tokenizer", text, "--output", tmp_path / "vocabulary", "--vocab-size", 30000)
-    assert "vocab_size" in sentence
     assert not (tmp_path / "vocabulary").exists()
 
 
@@ -136,23 +129,6 @@ def test_prepare_prints_what_it_wrote_and_does_it_once(pipeline, tmp_path):
     refusal = mistake(*command, *options, "--ngram", 1)
     assert "ngram" in refusal
     assert json.loads((tmp_path / "examples/manifest.json").read_text()) == manifest
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "No text was found in"),
-        (b"\n\n \n", "No text was found in"),
-        (b"One line.\n", "No document has two sentences to make a pair of (documents: 1, sentences: 1)"),
-        (b"It rained.\nIt \xff stopped.\n", "text.txt is not UTF-8: byte 0xff at byte offset 14"),
-    ],
-    ids=["empty", "blank", "one line", "not UTF-8"],
-)
-def test_a_corpus_that_gives_nothing_is_refused(content, message, tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_bytes(content)
-    assert message in mistake("prepare", text, "--output", tmp_path / "examples")
-    assert not list(tmp_path.glob("examples/*.tfrecord"))
 
 
 @pytest.mark.parametrize("option", [("--max-seq-length", 1), ("--objective", "order"), ("--masked-lm-prob", 2)])
@@ -232,7 +208,3 @@ def test_a_corrupt_shard_is_named_with_its_record(pipeline, tmp_path):
     assert code == 0, warning
     assert "masked lm loss" in printed
     assert any(line.startswith("albert-tf: ") and shard.name in line for line in warning.splitlines()), warning
-
-
-def test_a_missing_recipe_is_one_sentence(tmp_path):
-    assert "nowhere.toml" in mistake("pretrain", tmp_path / "nowhere.toml", "--output", tmp_path / "run")

@@ -10,17 +10,7 @@ import pytest
 import albert_tf
 from albert_tf.cli import predict_tables
 from albert_tf.data.finetuning.classification import Columns, read_texts
-from albert_tf.export import (
-    answer_questions,
-    choose,
-    classify,
-    export_onnx,
-    export_saved_model,
-    fill_mask,
-    find_entities,
-    load_folder,
-    sentence_order,
-)
+from albert_tf.export import export_onnx, export_saved_model
 from tests.parameters import first_of
 from tests.toy_task import write_classifier
 
@@ -28,38 +18,33 @@ from .terminal import mistake, output_of, run
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("predict")
-    write_classifier(folder / "classifier", labels=["gloomy [x]", "pleasant"])
-    export_saved_model(folder / "classifier", folder / "saved", "classifier")
-    export_onnx(folder / "classifier", folder / "onnx", "classifier", precisions=["float32"])
-    return folder
+def folder_of(folders, exports, onnx_folders):
+    """The folder of a kind of model, as weights, as a SavedModel or as ONNX files."""
+    forms = {
+        "weights": folders.__getitem__,
+        "saved": lambda kind: exports[kind].folder,
+        "onnx": onnx_folders.__getitem__,
+    }
+    return lambda kind, form="weights": forms[form](kind)
 
 
-@pytest.fixture(scope="module")
-def forms(folders, exports, onnx_folders):
-    """Folders of weights, of a SavedModel and of ONNX files, by kind of model."""
-    names = ("weights", "saved", "onnx")
-    return lambda kind: dict(zip(names, (folders[kind], exports[kind].folder, onnx_folders[kind])))
-
-
-@pytest.mark.parametrize("where", first_of(["onnx", "", "saved"]))
-def test_labels_with_probabilities(files, where):
-    printed = output_of("predict", files / where / "classifier", "a [first] text", "another")
-    for prediction in classify(load_folder(files / "classifier"), ["a [first] text", "another"]):
+@pytest.mark.parametrize("form", first_of(["onnx", "saved"]))
+def test_labels_with_probabilities(folder_of, form):
+    printed = output_of("predict", folder_of("classifier", form), "a [first] text", "another")
+    for prediction in albert_tf.pipeline(folder_of("classifier"))(["a [first] text", "another"]):
         for share in prediction.probabilities.values():
             assert f"{share:.4f}" in printed
-    assert "gloomy [x]" in printed
     assert "a [first] text" in printed
 
 
-@pytest.mark.parametrize(("where", "engine"), [("", "keras"), ("saved", "tensorflow"), ("onnx", "onnxruntime")])
-def test_the_engine_can_be_chosen(files, where, engine):
-    shown = output_of("predict", files / where / "classifier", "a text", "--engine", engine, "--json")
-    expected = classify(load_folder(files / "classifier"), ["a text"])[0]
+@pytest.mark.parametrize(("form", "engine"), [("weights", "keras"), ("saved", "tensorflow"), ("onnx", "onnxruntime")])
+def test_the_engine_can_be_chosen(folder_of, form, engine):
+    folder = folder_of("classifier", form)
+    shown = output_of("predict", folder, "a text", "--engine", engine, "--json")
+    expected = albert_tf.pipeline(folder_of("classifier"))("a text")
     assert json.loads(shown)[0]["prediction"]["probabilities"] == pytest.approx(expected.probabilities, abs=1e-4)
-    wrong = "tensorflow" if where != "saved" else "openvino"
-    assert "choose another engine" in mistake("predict", files / where / "classifier", "a text", "--engine", wrong)
+    wrong = "tensorflow" if form != "saved" else "openvino"
+    assert "choose another engine" in mistake("predict", folder, "a text", "--engine", wrong)
 
 
 def test_runs_of_several_seeds_are_named(tmp_path):
@@ -78,19 +63,19 @@ def test_a_table_of_pairs_shows_both_texts(tmp_path):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("form", ["weights", "saved", "onnx"])
-def test_pieces_and_orders(forms, form):
-    folder = forms("pretrained")[form]
+@pytest.mark.parametrize("form", ["weights", "saved"])
+def test_pieces_and_orders(folder_of, form):
+    folder = folder_of("pretrained", form)
     assert "must contain [MASK]" in mistake("predict", folder, "text")
-    loaded = load_folder(forms("pretrained")["weights"])
-    guess = fill_mask(loaded, ["the old [MASK]."])[0][0]
+    predictor = albert_tf.pipeline(folder_of("pretrained"))
+    (guess,) = predictor("the old [MASK].")
     printed = output_of("predict", folder, "the old [MASK].")
     assert all(piece in printed for piece in guess.pieces)
     assert "continues one" not in printed  # the vocabulary has no ##
     rows = lines_without_rules(output_of("predict", folder, "the [MASK] old [MASK].", "a [MASK]."))
     assert [row[1] for row in rows] == ["the [MASK] old [MASK].", *[""] * 9, "a [MASK].", *[""] * 4]
     assert [row[2][:3] for row in rows[:10]] == ["1: "] * 5 + ["2: "] * 5
-    share = sentence_order(loaded, ["one"], ["two"])[0]
+    share = predictor("one", "two")
     printed = output_of("predict", folder, "one", "--pair", "two")
     assert f"{max(share, 1 - share):.4f}" in printed
     assert "comes first" in printed
@@ -103,29 +88,28 @@ def lines_without_rules(printed):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("kind", "arguments"),
+    ("kind", "form", "arguments"),
     [
-        ("questions", ("Who is he?", "Where?", "--pair", "He is the old man.", "--pair", "In Rome.")),
-        ("tags", ("He went to Rome", "and by the house")),
-        ("embedding", ("A man eats.", "--pair", "Someone is eating.")),
-        ("choices", ("The old man.", "--pair", "He is old.", "--pair", "He is young.", "--pair", "He is.")),
+        ("questions", "saved", ("Who is he?", "Where?", "--pair", "He is the old man.", "--pair", "In Rome.")),
+        ("tags", "onnx", ("He went to Rome", "and by the house")),
+        ("embedding", "saved", ("A man eats.", "--pair", "Someone is eating.")),
+        ("choices", "onnx", ("The old man.", "--pair", "He is old.", "--pair", "He is young.", "--pair", "He is.")),
     ],
 )
-def test_exports_print_what_the_model_prints(kind, arguments, forms):
-    weights, saved, onnx = forms(kind).values()
-    folders = (weights, saved.parent, onnx) if kind in ("questions", "choices") else (weights, saved, onnx.parent)
-    expected, *given = (lines_without_rules(output_of("predict", folder, *arguments)) for folder in folders)
+def test_exports_print_what_the_model_prints(kind, form, arguments, folder_of):
+    export = folder_of(kind, form)
+    folders = folder_of(kind), export.parent if kind in ("questions", "tags") else export
+    expected, table = (lines_without_rules(output_of("predict", folder, *arguments)) for folder in folders)
     assert len(expected) > 0
-    for table in given:
-        assert [row[:2] for row in table] == [row[:2] for row in expected]
-        for row, other in zip(table, expected, strict=True):
-            for cell, number in zip(row[2:], other[2:], strict=True):
-                assert cell == number or float(cell) == pytest.approx(float(number), abs=1.1e-4)
+    assert [row[:2] for row in table] == [row[:2] for row in expected]
+    for row, other in zip(table, expected, strict=True):
+        for cell, number in zip(row[2:], other[2:], strict=True):
+            assert cell == number or float(cell) == pytest.approx(float(number), abs=1.1e-4)
 
 
 def test_choices_of_one_context(folders):
     printed = output_of("predict", folders["choices"], "He left.", "--pair", "He is away.", "--pair", "He is here.")
-    for probability in choose(load_folder(folders["choices"]), ["He left."], [["He is away.", "He is here."]])[0]:
+    for probability in albert_tf.pipeline(folders["choices"])("He left.", ["He is away.", "He is here."]):
         assert f"{probability:.4f}" in printed
     assert "`--pair` for each of its choices" in mistake("predict", folders["choices"], "a", "b", "--pair", "c")
 
@@ -133,29 +117,31 @@ def test_choices_of_one_context(folders):
 @pytest.mark.exhaustive
 def test_answers_and_entities(folders):
     printed = output_of("predict", folders["questions"], "Who is he?", "--pair", "He is the old man.", columns=100)
-    answer = answer_questions(load_folder(folders["questions"]), ["Who is he?"], ["He is the old man."])[0]
+    answer = albert_tf.pipeline(folders["questions"])("Who is he?", "He is the old man.")
     assert answer.text in printed
     assert f"{answer.score:.4f}" in printed
     printed = output_of("predict", folders["tags"], "He went to Rome", columns=100)
-    for entity in find_entities(load_folder(folders["tags"]), ["He went to Rome"])[0]:
+    for entity in albert_tf.pipeline(folders["tags"])("He went to Rome"):
         assert f"{entity.text} ({entity.label})" in printed
     assert "the passage that has the answer" in mistake("predict", folders["questions"], "Who is he?")
 
 
-def test_control_characters_are_escaped_and_long_texts_complete(files):
-    printed = output_of("predict", files / "classifier", "a\x1b[2Jb", "long " * 30, columns=60)
+def test_control_characters_are_escaped_and_brackets_and_long_texts_complete(tmp_path):
+    folder = write_classifier(tmp_path / "model", labels=["a [x]", "b [x]"])
+    printed = output_of("predict", folder, "a\x1b[2Jb", "long " * 30, columns=60)
+    assert printed.count(" [x]") == 2
     assert "\x1b" not in printed
     assert "a\\x1b[2Jb" in printed
     assert printed.count("long") == 30
 
 
-def test_mistakes(files, forms):
-    pretrained = forms("pretrained")["weights"]
+def test_mistakes(folder_of, tmp_path):
+    pretrained = folder_of("pretrained")
     assert "must contain [MASK]" in mistake("predict", pretrained, "text")
     assert "must be given once for each text" in mistake("predict", pretrained, "a", "b", "--pair", "c")
-    assert "was trained on single texts" in mistake("predict", files / "classifier", "a", "--pair", "c")
-    assert "was trained on single texts" in mistake("predict", files / "saved" / "classifier", "a", "--pair", "c")
-    assert "check the spelling" in mistake("predict", files / "nowhere", "a")
+    for form in ("weights", "saved"):
+        assert "was trained on single texts" in mistake("predict", folder_of("classifier", form), "a", "--pair", "c")
+    assert "check the spelling" in mistake("predict", tmp_path / "nowhere", "a")
 
 
 # === Files ===
@@ -169,12 +155,12 @@ def table(tmp_path_factory):
     return path, [row["sentence"] for row in rows]
 
 
-@pytest.mark.parametrize("where", first_of(["onnx", "", "saved"]))
-def test_files_of_texts(where, files, table, tmp_path, monkeypatch):
+@pytest.mark.parametrize("form", first_of(["onnx", "saved"]))
+def test_files_of_texts(form, folder_of, table, tmp_path, monkeypatch):
     monkeypatch.setattr(predict_tables, "ROWS_AT_ONCE", 5)
     path, texts = table
-    expected = classify(load_folder(files / "classifier"), texts)
-    command = ("predict", files / where / "classifier", "--data", path, "--text-column", "sentence")
+    expected = albert_tf.pipeline(folder_of("classifier"))(texts)
+    command = ("predict", folder_of("classifier", form), "--data", path, "--text-column", "sentence")
     output_of(*command, "--output", tmp_path / "labels.tsv")
     lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()
     header, *rows = (line.split("\t") for line in lines)
@@ -209,18 +195,18 @@ def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders
     assert [json.loads(line)["2"] for line in lines] == ["Review Text", "fine", "bad"]
 
 
-@pytest.mark.parametrize("form", first_of(["onnx", "weights", "saved"]))
-def test_a_text_has_the_same_labels_in_every_form(form, forms, tmp_path):
+@pytest.mark.parametrize("form", first_of(["onnx", "saved"]))
+def test_a_text_has_the_same_labels_in_every_form(form, folder_of, tmp_path):
     texts = [f"text {number} " + "word " * (number % 7) for number in range(23)]
-    path, folder = tmp_path / "texts.tsv", forms("multi_label")[form]
+    path, folder = tmp_path / "texts.tsv", folder_of("multi_label", form)
     path.write_text("sentence\n" + "\n".join(texts), encoding="utf-8")
     expected = [
         [label for label, share in one.probabilities.items() if share > 0.5]
-        for one in classify(load_folder(forms("multi_label")["weights"]), texts)
+        for one in albert_tf.pipeline(folder_of("multi_label"))(texts)
     ]
     assert [] in expected
     assert ["b"] in expected
-    assert [one.labels for one in classify(albert_tf.pipeline(folder).model, texts)] == expected
+    assert [one.labels for one in albert_tf.pipeline(folder)(texts)] == expected
     command = ("predict", folder, "--data", path, "--text-column", "sentence")
     for suffix in (".tsv", ".csv"):
         output_of(*command, "--output", tmp_path / f"labels{suffix}")
@@ -233,14 +219,13 @@ def test_a_text_has_the_same_labels_in_every_form(form, forms, tmp_path):
     assert all(set(answer["prediction"]) == {"labels", "probabilities"} for answer in answers)
 
 
-@pytest.mark.parametrize("suffix", [".tsv", ".csv"])
-def test_tables_have_the_separator_of_the_training_data(suffix, tmp_path):
+def test_tables_have_the_separator_of_the_training_data(tmp_path):
     names = ["IT, science", "law", 'say "a|b"']
     folder = write_classifier(tmp_path / "model", problem="multi_label", labels=names)
     (folder / "recipe.json").write_text('{"max_length": 48, "label_separator": "|"}')
     export = export_onnx(folder, tmp_path, "onnx", precisions=["float32"], threshold={"law": 0.1, names[0]: 0.1}).folder
     (tmp_path / "a.tsv").write_text("text\na text\nanother\n", encoding="utf-8")
-    output = tmp_path / f"labels{suffix}"
+    output = tmp_path / "labels.csv"
     for limits, expected, cell in (
         ({names[2]: 1.0}, names[:2], "IT, science|law"),
         ({names[2]: 0.0}, names, json.dumps(names)),
@@ -253,7 +238,7 @@ def test_tables_have_the_separator_of_the_training_data(suffix, tmp_path):
 
 
 def test_texts_without_a_label_are_shown(folders):
-    shares = classify(load_folder(folders["multi_label"]), ["a text"])[0].probabilities
+    shares = albert_tf.pipeline(folders["multi_label"])("a text").probabilities
     first, second = sorted(shares.values())
     command = ("predict", folders["multi_label"], "a text", "--set")
     for threshold, labels in ((second + 0.01, ["none"]), ((first + second) / 2, [max(shares, key=shares.__getitem__)])):
@@ -276,27 +261,27 @@ def test_texts_without_a_label_are_shown(folders):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["questions", "tags"])
-def test_files_of_other_tasks(kind, forms, tmp_path):
-    source, saved, onnx = forms(kind).values()
+def test_files_of_other_tasks(kind, folder_of, tmp_path):
+    source = folder_of(kind)
     if kind == "tags":  # of texts, not of words
         source = shutil.copytree(source, tmp_path / "model", ignore=shutil.ignore_patterns("metrics.json"))
-        saved = export_saved_model(source, tmp_path / "saved", kind).folder
-        onnx = export_onnx(source, tmp_path / "onnx", kind, precisions=["float32"]).folder
+        export = export_saved_model(source, tmp_path / "saved", kind).folder
+    else:
+        export = folder_of(kind, "onnx")
     contexts = ["He is the old man of Rome.", "The sun.  A garden and 서울, by the house. " * 4, "very cold rain"]
     paragraphs = [{"context": text, "qas": [{"id": text, "question": "Who is he?"}]} for text in contexts]
     (tmp_path / "questions").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     (tmp_path / "tags").write_text("\n".join(contexts))
     data = (tmp_path / kind).rename(tmp_path / {"questions": "data.json", "tags": "data.txt"}[kind])
     written = []
-    for folder in (source, saved, onnx):
+    for folder in (source, export):
         printed = output_of("predict", folder, "--data", data, "--output", tmp_path / "predictions")
         assert printed == f"3 predictions in {tmp_path / 'predictions'}\n"
         written.append((tmp_path / "predictions").read_text("utf-8"))
-    assert written[0] == written[1] == written[2]
+    assert written[0] == written[1]
     assert len(written[0]) > 100
-    assert f"must be files for {json.loads((onnx / 'model.json').read_text())['task']}" in mistake(
-        "predict", onnx, "--data", data
-    )
+    task = json.loads((export / "model.json").read_text())["task"]
+    assert f"must be files for {task}" in mistake("predict", export, "--data", data)
 
 
 @pytest.mark.exhaustive
@@ -309,8 +294,8 @@ def test_tasks_with_files_of_their_own_take_no_tables(folders, exports, tmp_path
         assert "are of tables, which" in mistake(*command, "--text-column", "a")
 
 
-def test_options_that_a_table_does_not_have_are_refused(files, table):
-    command = ("predict", files / "classifier", "--text-column", "sentence", "--data")
+def test_options_that_a_table_does_not_have_are_refused(folders, table):
+    command = ("predict", folders["classifier"], "--text-column", "sentence", "--data")
     for setting in ("delimiter=;", "header=false", "header=true"):
         message = f"`{setting.partition('=')[0]}` is not for .jsonl tables. Received: {table[0]}"
         assert message in mistake(*command, table[0], "--set", setting)
@@ -322,14 +307,14 @@ def test_options_that_a_table_does_not_have_are_refused(files, table):
     assert "`--format` is only for `--data -`" in mistake(*command, table[0], "--format", "csv")
 
 
-def test_a_table_keeps_its_columns_beside_the_predictions(files, tmp_path):
+def test_a_table_keeps_its_columns_beside_the_predictions(folders, tmp_path):
     rows = [
         {"index": 7, "label": "gloomy", "text": 'one\ttab, "a"\nline', "meta": {"by": "A"}, "score": None},
         {"index": 8, "table_label": "x", "text": '"two"', "tags": ["a", "b"]},
     ]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    one, two = classify(load_folder(files / "classifier"), [row["text"] for row in rows])
-    command = ("predict", files / "classifier", "--data", tmp_path / "rows.jsonl")
+    one, two = albert_tf.pipeline(folders["classifier"])([row["text"] for row in rows])
+    command = ("predict", folders["classifier"], "--data", tmp_path / "rows.jsonl")
     first, second = (json.loads(line) for line in output_of(*command).splitlines())
     assert (first["label"], second["label"]) == (one.label, two.label)
     assert first.keys() - {"label", "score", "probabilities"} == {

@@ -32,11 +32,8 @@ TABLES = {
         '[\n {"id": "1", "text": "one, \\"or\\" so", "label": "x"}, {"id": "2", "text": "two", "label": "y"}]',
         (),
     ),
-    "text column": (QUOTED.replace("text", "Review"), ("--text-column", "Review")),
     "no header": (QUOTED.partition("\n")[2], ("--set", "header=false", "--text-column", "1")),
-    "renamed": (QUOTED.replace("text", "Review"), ("--set", "rename_columns.Review=text")),
     "encoding": (QUOTED.replace("two", "셋").encode("cp949"), ("--set", "encoding=cp949")),
-    "separator line": ("sep=;\n" + QUOTED.replace(",", ";").replace("one;", "one,"), ()),
     "format": ("id,text,label\n1,one,x\n2,two,y", ("--format", "csv")),
 }
 

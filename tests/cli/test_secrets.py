@@ -102,6 +102,7 @@ def test_python(files, site):
     assert_clean(str(raised.value))
 
 
+@pytest.mark.exhaustive
 def test_files_of_a_run_and_the_same_run_with_another_signature(files, site):
     def options(signature):
         url = f"{site}/train.tsv?X-Amz-Signature={signature}"

@@ -141,14 +141,7 @@ main()
 
 
 @pytest.mark.exhaustive
-def test_real_tensorflow_is_quiet():
-    out, err = streams_of_a_user("info", ROOT / "tests/golden/hf_for_masked_lm", "--check")
-    assert "vocabulary" in out
-    assert err == ""
-
-
-@pytest.mark.exhaustive
-def test_exported_graphs_are_quiet(tmp_path):
+def test_real_tensorflow_and_exported_graphs_are_quiet(tmp_path):
     out, err = streams_of_a_user("export", write_classifier(tmp_path / "model"), "--name", "mood", "--output", tmp_path)
     assert "SavedModel in" in out
     assert err == ""  # oneDNN writes of integers in graphs

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from albert_tf.export import classify, fill_mask, load_folder
+from albert_tf import pipeline
 from albert_tf.tokenization import AlbertTokenizer
 from tests.small_pipeline import NOVEL, VOCAB_SIZE, SmallPipeline, small_recipe
 from tests.toy_task import write_mood_table
@@ -51,13 +51,13 @@ def test_every_stage_keeps_the_vocabulary(folder):
 @pytest.mark.exhaustive
 def test_the_exported_model_answers_as_the_model_does(folder):
     texts = ["the Garden went by", "a cold, cold house — grief!", ""]
-    loaded = load_folder(folder / "classifier")
+    predictor = pipeline(folder / "classifier")
     printed = output_of("predict", folder / "saved" / "mood" / "1", *texts)
-    for prediction in classify(loaded, texts):
+    for prediction in predictor(texts):
         for share in prediction.probabilities.values():
             assert f"{share:.4f}" in printed
     printed = output_of("predict", folder / "run" / "model", "the old [MASK].")
-    ((guess,),) = fill_mask(load_folder(folder / "run" / "model"), ["the old [MASK]."])
+    (guess,) = pipeline(folder / "run" / "model")("the old [MASK].")
     assert all(piece in printed for piece in guess.pieces)
 
 

@@ -34,20 +34,8 @@ def files(tmp_path_factory):
     (folder / "other_recipe" / "recipe.json").write_text("[1, 2]")
     (folder / "text.txt").write_text("It rained.\nIt stopped.\n\n" * 20)
     binary = bytes(range(256)) * 8
-    for suffix in (
-        "tsv",
-        "csv",
-        "jsonl",
-        "txt",
-        "txt.gz",
-        "toml",
-        "json",
-        "model",
-        "safetensors",
-        "h5",
-        "keras",
-        "bin",
-    ):
+    suffixes = ["tsv", "csv", "jsonl", "txt", "txt.gz", "toml", "json", "model", "safetensors", "h5", "keras", "bin"]
+    for suffix in suffixes:
         (folder / f"binary.{suffix}").write_bytes(binary)
         (folder / f"empty.{suffix}").write_bytes(b"")
     (folder / "table.parquet").write_bytes(b"PAR1" + binary)
@@ -57,6 +45,7 @@ def files(tmp_path_factory):
     return folder
 
 
+# Each list is tried whole by the command that reads most kinds of it; the others take one of them through.
 FOLDERS = ("missing", "table.tsv", "empty_folder", "examples", "binary.bin")
 TABLES = ("missing.tsv", "folder.tsv", "empty.tsv", "empty.jsonl", "binary.tsv", "binary.csv", "binary.jsonl")
 TABLES += ("json.tsv", "table.parquet", "pretrained", "text.txt")
@@ -71,27 +60,27 @@ CALLS = {
     "train-tokenizer": (("train-tokenizer", "text.txt", "--output", "new"), "text.txt", TEXTS),
     "train-tokenizer --heldout": (
         *(("train-tokenizer", "text.txt", "--output", "new", "--vocab-size", 40, "--heldout", "other"), "other"),
-        TEXTS,
+        ("missing.txt", "binary.txt"),
     ),
     "train-tokenizer --output": (("train-tokenizer", "text.txt", "--output", "new"), "new", NEW_FOLDERS),
-    "prepare": (("prepare", "text.txt", "--output", "new"), "text.txt", TEXTS),
+    "prepare": (("prepare", "text.txt", "--output", "new"), "text.txt", ("empty_folder", "binary.txt.gz")),
     "prepare --tokenizer": (
         *(("prepare", "text.txt", "--output", "new", "--tokenizer", "vocabulary"), "vocabulary"),
         ("missing", "empty_folder", "binary.model", "empty.model", "empty.txt", "binary.txt", "table.parquet"),
     ),
     "prepare --output": (("prepare", "text.txt", "--output", "new"), "new", ("table.tsv", "table.tsv/below")),
     "pretrain": (("pretrain", "recipe.toml", "--output", "new"), "recipe.toml", RECIPES),
-    "report": (("report", "run"), "run", (*FOLDERS, "other_recipe", "pretrained")),
-    "finetune": (FINETUNE, "pretrained", (*FOLDERS, "exported")),
+    "report": (("report", "run"), "run", ("missing", "examples", "other_recipe", "pretrained")),
+    "finetune": (FINETUNE, "pretrained", ("empty_folder", "exported")),
     "finetune --train": (FINETUNE, "table.tsv", TABLES),
     "finetune --output": (FINETUNE, "tuned", (*NEW_FOLDERS, "other_recipe")),
-    "evaluate": (EVALUATE, "classifier", (*FOLDERS, "exported", "pretrained")),
-    "evaluate --data": (EVALUATE, "table.tsv", TABLES),
+    "evaluate": (EVALUATE, "classifier", ("table.tsv", "binary.bin", "pretrained")),
+    "evaluate --data": (EVALUATE, "table.tsv", ("missing.tsv", "binary.jsonl")),
     "evaluate --predictions": ((*EVALUATE, "--predictions", "out"), "out", ("folder.tsv", "table.tsv/below", "no/out")),
-    "predict": (("predict", "classifier", "a text"), "classifier", (*FOLDERS, "exported")),
+    "predict": (("predict", "classifier", "a text"), "classifier", ("missing", "exported")),
     "convert": (("convert", "source", "new", "--to", "google"), "source", CHECKPOINTS),
     "convert to": (("convert", "classifier", "new", "--to", "huggingface"), "new", NEW_FOLDERS),
-    "export": (("export", "classifier", "--name", "a", "--output", "new"), "classifier", (*FOLDERS, "exported")),
+    "export": (("export", "classifier", "--name", "a", "--output", "new"), "classifier", ("examples", "exported")),
     "export --output": (
         *(("export", "classifier", "--name", "a", "--output", "new"), "new"),
         ("table.tsv", "table.tsv/below"),

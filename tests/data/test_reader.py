@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import Manifest, PrepareOptions, name_damage, prepare, pretraining_dataset, verify_shards
+from albert_tf.data import Manifest, PrepareOptions, prepare, pretraining_dataset
 from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.sharding import InputShard
+from albert_tf.data.sources import name_damage, verify_shards
 from tests.data.small_corpus import CORPUS
 from tests.parameters import first_of
 

@@ -84,6 +84,7 @@ def test_a_folder_without_reviews_is_named(tmp_path, recipe):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.exhaustive
 def test_steps_show_on_a_terminal_that_they_go_on(monkeypatch, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("\n".join(["정말 재미있는 영화", "돈이 아깝다"] * 50), encoding="utf-8")

@@ -9,7 +9,6 @@ import tensorflow as tf
 import albert_tf
 from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification, AlbertTokenizer, checkpoints
 from albert_tf.export import export_hub, export_onnx, export_saved_model
-from albert_tf.inference import load_folder
 from albert_tf.serving.engine import OnnxEngine, load_engine
 from tests.cli.terminal import output_of
 from tests.toy_task import tokenizer, write_pretrained
@@ -42,7 +41,7 @@ def test_exports_answer_as_the_folder_does(form, added, folder, tmp_path):
     else:
         exported = export_onnx(folder, tmp_path, "model", precisions=["float32"]).folder
         engine = OnnxEngine(exported)
-    expected = load_folder(folder).fill_mask(TEXTS)
+    expected = albert_tf.pipeline(folder)(TEXTS)
     predictor = albert_tf.pipeline(exported)
     assert predictor.model.tokenizer.added_tokens == added.added_tokens
     for given, wanted in zip(predictor(TEXTS), expected, strict=True):
@@ -85,4 +84,4 @@ def test_a_folder_whose_model_lacks_the_rows_is_named(added, tmp_path):
     ).save_pretrained(tmp_path / "model")
     added.save_pretrained(tmp_path / "model")
     with pytest.raises(ValueError, match=r"vocab_size=30000, a vocabulary of 30003 pieces.*vocab_size=30003"):
-        load_folder(tmp_path / "model")
+        albert_tf.pipeline(tmp_path / "model")

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import export_saved_model, load_folder, serve_base
+from albert_tf.export import export_saved_model, serve_base
 from albert_tf.export.saved_model import served_model
 from albert_tf.export.serve_classifier import ServedClassifier
+from albert_tf.inference.folder import load_folder
 from tests.parameters import first_of
 
 LONG, SHORT = "The old man " + " ".join(map(str, range(99, 200))), "He went by."

@@ -8,7 +8,8 @@ import pytest
 
 import albert_tf
 from albert_tf import AlbertForMultipleChoice, AlbertForQuestionAnswering, AlbertForTokenClassification
-from albert_tf.export import answer_questions, choose, export_onnx, export_saved_model, find_entities, load_folder
+from albert_tf.export import export_onnx, export_saved_model
+from albert_tf.inference.folder import load_folder
 from tests.toy_task import CONFIG as SHORT
 from tests.toy_task import tokenizer
 
@@ -21,11 +22,11 @@ MODELS = {
     "tags": lambda: AlbertForTokenClassification(CONFIG, labels=["O", "PER", "LOC"]),
     "choices": lambda: AlbertForMultipleChoice(CONFIG),
 }
-ANSWERS = {
-    "questions": (answer_questions, (["Who is he? " * 3, "Where?", "What?"], TEXTS)),
-    "beams": (answer_questions, (["Who is he? " * 3, "Where?", "What?"], TEXTS)),
-    "tags": (find_entities, (TEXTS,)),
-    "choices": (choose, (TEXTS, [["It is 150. " * 40, "no " * 90]] * 3)),
+INPUTS = {
+    "questions": (["Who is he? " * 3, "Where?", "What?"], TEXTS),
+    "beams": (["Who is he? " * 3, "Where?", "What?"], TEXTS),
+    "tags": (TEXTS,),
+    "choices": (TEXTS, [["It is 150. " * 40, "no " * 90]] * 3),
 }
 
 
@@ -49,24 +50,21 @@ def plain(results):
     return [[(getattr(one, "label", ""), one.text, one.start, one.end) for one in row] for row in rows]
 
 
-def exported(folder, tmp_path, forms=("saved", "onnx"), **options):
-    if "saved" in forms:
-        yield albert_tf.pipeline(export_saved_model(folder, tmp_path / "saved", "model", **options).folder)
-    if "onnx" in forms:
-        onnx = export_onnx(folder, tmp_path / "onnx", "model", precisions=["float32"], **options)
-        yield albert_tf.pipeline(onnx.folder)
+def exported(form, folder, tmp_path, **options):
+    if form == "saved":
+        return albert_tf.pipeline(export_saved_model(folder, tmp_path / "saved", "model", **options).folder)
+    return albert_tf.pipeline(export_onnx(folder, tmp_path / "onnx", "m", precisions=["float32"], **options).folder)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", MODELS)
 def test_exports_of_another_length_read_texts_as_the_model_does(write, tmp_path, kind):
-    folder, (function, texts) = write(kind), ANSWERS[kind]
+    folder, texts = write(kind), INPUTS[kind]
     length = {"choices": 180, "beams": 60}.get(kind, 100)  # 60 is less than the longest question takes
-    expected = plain(function(load_folder(folder).changed(max_length=length), *texts))
+    expected = plain(load_folder(folder).changed(max_length=length).predict(*texts))
     assert all(expected)  # taggers find entities, also with labels that have no prefix
-    forms = ("saved", "onnx") if kind in ("beams", "choices") else ("saved",)
-    for predictor in exported(folder, tmp_path, forms, max_length=length):
-        assert plain(predictor(*texts)) == expected
+    form = "onnx" if kind in ("questions", "choices") else "saved"
+    assert plain(exported(form, folder, tmp_path, max_length=length)(*texts)) == expected
 
 
 @pytest.mark.exhaustive
@@ -74,11 +72,10 @@ def test_nothing_is_answered_where_no_span_is_allowed(write, tmp_path):
     folder = write("beams", max_answer_length=1)
     contexts = [LONG[start : start + 400] for start in range(0, 400, 20)]
     questions = ["Who?"] * len(contexts)
-    expected = plain(answer_questions(load_folder(folder), questions, contexts))
+    expected = plain(albert_tf.pipeline(folder)(questions, contexts))
     answers = {text == "" for ((_, text, _, _),) in expected}
     assert answers == {True, False}
-    for predictor in exported(folder, tmp_path):
-        assert plain(predictor(questions, contexts)) == expected
+    assert plain(exported("saved", folder, tmp_path)(questions, contexts)) == expected
 
 
 def test_a_threshold_of_the_recipe_holds_if_the_report_has_none(write):

@@ -28,7 +28,5 @@ def test_outputs_are_the_models(tmp_path, int8, tolerance):
 
 
 def test_other_inputs_are_refused(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"`model` must take ids of shape \[B, L\]\. Received: AlbertForMultipleChoice"
-    ):
+    with pytest.raises(ValueError, match=r"`model` must take ids of shape \[B, L\]\. Received"):
         write_litert(models.AlbertForMultipleChoice(CONFIG), tmp_path / "model.tflite")

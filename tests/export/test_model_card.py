@@ -13,7 +13,7 @@ import tensorflow as tf
 import albert_tf
 from albert_tf.export.model_card import write_model_card
 from albert_tf.files.atomic import sha256
-from albert_tf.inference import load_folder
+from albert_tf.inference.folder import load_folder
 
 FORM = {"precision": "bfloat16", "frozen": True, "xla": False, "largest_difference": 0.0021}
 
@@ -48,7 +48,7 @@ def test_the_card_tells_what_the_model_is(folders, tmp_path):
 
 
 def test_a_model_without_a_record_has_a_card(folders, tmp_path):
-    write_model_card(tmp_path, load_folder(folders["pretrained"]), "base", None, None, FORM)
+    write_model_card(tmp_path, load_folder(folders["pretrained"]), "base", folders["pretrained"], None, FORM)
     assert json.loads((tmp_path / "model.json").read_text())["scores"] is None
     assert "| Licence | not stated |" in (tmp_path / "MODEL.md").read_text()
 

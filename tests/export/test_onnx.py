@@ -14,7 +14,7 @@ import tokenizers
 from albert_tf import AlbertConfig, AlbertTokenizer, models
 from albert_tf.export import export_onnx, export_saved_model, onnx_folder, onnx_graph
 from albert_tf.files.atomic import sha256
-from albert_tf.inference import load_onnx
+from albert_tf.inference.pipeline import pipeline
 from albert_tf.tasks.settings import read_settings
 from tests.parameters import first_of
 from tests.tokenization.wordpiece_golden import korean, word_end
@@ -256,7 +256,7 @@ def test_embeddings_take_single_texts_though_they_learned_from_pairs(folders, tm
     (source / "recipe.json").write_text(json.dumps({**recipe, "pair_column": "sentence2"}))
     folder = export_onnx(source, tmp_path, "embedding", precisions=["float32"]).folder
     assert read_settings(folder).pair_column == "sentence2"
-    assert load_onnx(folder).text_task.inputs == ("text",)
+    assert pipeline(folder).model.text_task.inputs == ("text",)
 
 
 def test_an_encoder_is_exported_for_programs_that_pool(tmp_path):
@@ -264,7 +264,7 @@ def test_an_encoder_is_exported_for_programs_that_pool(tmp_path):
     tokenizer().save_pretrained(tmp_path / "encoder")
     folder = export_onnx(tmp_path / "encoder", tmp_path, "m", precisions=["float32"]).folder
     assert read_settings(folder).task == "sentence_embedding"
-    assert load_onnx(folder).embed(["a text", ""]).shape == (2, CONFIG.hidden_size)
+    assert np.shape(pipeline(folder)(["a text", ""])) == (2, CONFIG.hidden_size)
 
 
 @pytest.mark.parametrize("max_length", [0, 65, 8.0])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertTokenizer
-from albert_tf.export import answer_questions, choose, classify, find_entities, load_folder
+from albert_tf import AlbertTokenizer, pipeline
 from albert_tf.export.windows import bytes_of, cut, parts_of
+from albert_tf.inference.folder import load_folder
 from albert_tf.inference.onnx_network import p_mask_of
 from albert_tf.serving.engine import load_engine
 from albert_tf.trainer.evaluation import predict_folder
@@ -50,7 +50,7 @@ def test_tokenize_and_tokens(exports, folders, kind):
     expected = load_folder(folders[kind]).model(inputs, training=False)
     for name in set(outputs) & set(expected):
         np.testing.assert_allclose(outputs[name], expected[name], atol=1e-5, err_msg=name)
-    assert set(outputs) & {*expected, "probabilities"}
+    assert set(outputs) & set(expected)
 
 
 @pytest.mark.exhaustive
@@ -60,7 +60,7 @@ def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, p
     engine, (questions, contexts) = load_engine(exports[kind].folder), (np.array(column, object) for column in texts)
     for name, answer in (
         ("a question", lambda: engine.run("serving_default", {"question": questions, "context": contexts})),
-        ("question 'Where\\?'", lambda: answer_questions(load_folder(folders[kind]), *texts)),
+        ("question 'Where\\?'", lambda: pipeline(folders[kind])(*texts)),
     ):
         with pytest.raises(ValueError, match=rf"^The passage of {name} has no tokens; delete it\.$"):
             answer()
@@ -159,23 +159,22 @@ def test_answers_are_those_of_fine_tuning(folders, tmp_path, kind):
     (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     predict_folder(folders[kind], tmp_path / "a.json", tmp_path / "b.json")
     answers = json.loads((tmp_path / "b.json").read_text())
-    found = answer_questions(load_folder(folders[kind]), questions, contexts)
+    found = pipeline(folders[kind])(questions, contexts)
     assert [answer.text for answer in found] == list(answers.values())
 
 
 def test_questions_without_an_answer(folders):
     loaded = load_folder(folders["questions"])
-    odds = answer_questions(loaded, *TEXTS["questions"].values())[1].null_odds
+    odds = loaded.predict(*TEXTS["questions"].values())[1].null_odds
     refused = loaded.changed(no_answer_threshold=odds - 0.01)
-    answer = answer_questions(refused, *(texts[1:2] for texts in TEXTS["questions"].values()))[0]
+    answer = refused.predict(*(texts[1:2] for texts in TEXTS["questions"].values()))[0]
     assert (answer.text, answer.start, answer.end) == ("", -1, -1)
 
 
 def test_words_decide_where_words_were_trained(folders):
     loaded = load_folder(folders["tags"])
     by_words, by_tokens = (
-        find_entities(loaded.changed(tag_words=tags_words), ["Jürgenstein, (Müllerhaus)."])[0]
-        for tags_words in (True, False)
+        loaded.changed(tag_words=tags_words).predict(["Jürgenstein, (Müllerhaus)."])[0] for tags_words in (True, False)
     )
     ends = {0, 11, 12, 13, 14, 24, 25, 26}
     assert {entity.start for entity in by_words} | {entity.end for entity in by_words} <= ends
@@ -183,22 +182,12 @@ def test_words_decide_where_words_were_trained(folders):
 
 
 def test_mistakes_are_explained(folders):
-    with pytest.raises(ValueError, match=r"must answer questions\. Received: a model of sequence"):
-        answer_questions(load_folder(folders["classifier"]), ["a"], ["b"])
-    with pytest.raises(
-        ValueError, match=r"one of question and context for each row\. Received: 2 of question and 1 of context"
-    ):
-        answer_questions(load_folder(folders["questions"]), ["a", "b"], ["c"])
-    with pytest.raises(ValueError, match="must tag tokens"):
-        find_entities(load_folder(folders["classifier"]), ["a"])
-    with pytest.raises(ValueError, match="must be one of multiple choice"):
-        choose(load_folder(folders["classifier"]), ["a"], [["b"]])
+    with pytest.raises(ValueError, match=r"one of question and context for each row\. Received: 2 of question and"):
+        load_folder(folders["questions"]).predict(["a", "b"], ["c"])
     with pytest.raises(ValueError, match=r"one of context and choices for each row\. Received: 1 of context and 2"):
-        choose(load_folder(folders["choices"]), ["a"], [["b"], ["c", "d"]])
+        load_folder(folders["choices"]).predict(["a"], [["b"], ["c", "d"]])
     with pytest.raises(ValueError, match=r"must be of the same length\. Received: rows of 1, 2 choices"):
-        choose(load_folder(folders["choices"]), ["a", "b"], [["b"], ["c", "d"]])
-    with pytest.raises(ValueError, match="must be a classifier"):
-        classify(load_folder(folders["choices"]), ["a"])
+        load_folder(folders["choices"]).predict(["a", "b"], [["b"], ["c", "d"]])
 
 
 class _Tokenizes(tf.Module):

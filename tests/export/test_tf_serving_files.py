@@ -4,13 +4,19 @@ import functools
 import http.server
 import os
 import pathlib
+import re
 import shutil
 import subprocess
+import textwrap
 import threading
 
 import pytest
+import tensorflow as tf
 import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format, wrappers_pb2
+
+from albert_tf.data.finetuning.few_shapes import padded_length, padded_lengths
+from tests.toy_task import tokenizer
 
 FOLDER = pathlib.Path(__file__).parents[2] / "saved_models"
 METADATA = "/v1/models/task/metadata"
@@ -22,6 +28,7 @@ FIELDS = {
         (2, "batch_timeout_micros", ".google.protobuf.Int64Value"),
         (3, "max_enqueued_batches", ".google.protobuf.Int64Value"),
         (4, "num_batch_threads", ".google.protobuf.Int64Value"),
+        (6, "allowed_batch_sizes", "int64"),
         (7, "pad_variable_length_inputs", "bool"),
     ],
     "PrometheusConfig": [(1, "enable", "bool"), (2, "path", "string")],
@@ -29,7 +36,7 @@ FIELDS = {
 }
 
 KINDS = descriptor_pb2.FieldDescriptorProto
-SCALARS = {"bool": KINDS.TYPE_BOOL, "string": KINDS.TYPE_STRING}
+SCALARS = {"bool": KINDS.TYPE_BOOL, "string": KINDS.TYPE_STRING, "int64": KINDS.TYPE_INT64}
 
 
 @functools.cache
@@ -40,7 +47,8 @@ def messages():
     for message, fields in FIELDS.items():
         declared = file.message_type.add(name=message)
         for number, name, kind in fields:
-            field = declared.field.add(number=number, name=name, label=KINDS.LABEL_OPTIONAL)
+            label = KINDS.LABEL_REPEATED if name.endswith("sizes") else KINDS.LABEL_OPTIONAL
+            field = declared.field.add(number=number, name=name, label=label)
             if kind in SCALARS:
                 field.type = SCALARS[kind]
             else:
@@ -75,6 +83,29 @@ def test_batches_are_not_padded_and_metrics_are_on():
     annotations = documents("kubernetes.yaml")["Deployment"]["spec"]["template"]["metadata"]["annotations"]
     assert monitoring.enable
     assert annotations["prometheus.io/path"] == monitoring.path
+
+
+def test_batches_and_warm_up_on_gpus(tmp_path, monkeypatch):
+    section = (FOLDER / "README.md").read_text("utf-8").partition("### On GPUs")[2]
+    settings, program = re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE)[:2]
+    batching = text_format.Parse(settings, messages()["BatchingParameters"]())
+    assert batching.allowed_batch_sizes[-1] == batching.max_batch_size.value
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "saved_models/task/1/assets.extra").mkdir(parents=True)
+    exec(textwrap.dedent(program), {})
+    (file,) = tmp_path.rglob("tf_serving_warmup_requests")
+    requests = [predict_log(record) for record in tf.data.TFRecordDataset(str(file)).as_numpy_iterator()]
+    rows = [request.inputs["text"].tensor_shape.dim[0].size for request in requests]
+    assert rows == [*reversed(batching.allowed_batch_sizes)] * 5
+    texts = [request.inputs["text"].string_val[0].decode() for request in requests]
+    lengths = [len(ids) + 2 for ids in tokenizer().encode_batch(texts)]
+    assert sorted({padded_length(length, 128) for length in lengths}) == [*padded_lengths(128)]
+
+
+def predict_log(record):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    return prediction_log_pb2.PredictionLog.FromString(record).predict_log.request
 
 
 def test_compose_and_kubernetes_start_the_server_alike():

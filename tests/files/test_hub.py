@@ -227,10 +227,9 @@ def test_a_path_is_no_name(tmp_path, monkeypatch):
 
 USE = """
 import albert_tf, numpy as np
-from albert_tf.export import load_folder
 tokenizer = albert_tf.AlbertTokenizer.from_pretrained("some/model", revision="main")
 models = [albert_tf.AlbertEncoder.from_pretrained("some/model", revision="main")]
-models.append(load_folder("some/model").model.encoder)
+models.append(albert_tf.pipeline("some/model").model.model.encoder)
 for model in models:
     print(float(np.abs(np.asarray(model(tokenizer(["A text."]))["sequence_output"])).sum()))
 import sys
@@ -242,8 +241,7 @@ main()
 
 @pytest.mark.exhaustive
 def test_models_tokenizer_and_commands_take_names(server, start, folders):
-    from albert_tf import AlbertEncoder, AlbertTokenizer
-    from albert_tf.export import classify, load_folder
+    from albert_tf import AlbertEncoder, AlbertTokenizer, pipeline
 
     folder = folders["classifier"]
     server.revisions["some/model"] = {"main": contents(folder)}
@@ -251,7 +249,7 @@ def test_models_tokenizer_and_commands_take_names(server, start, folders):
     inputs = AlbertTokenizer.from_pretrained(folder)(["A text."])
     expected = np.abs(np.asarray(AlbertEncoder.from_pretrained(folder)(inputs)["sequence_output"])).sum()
     np.testing.assert_allclose([float(one) for one in sums], expected, rtol=1e-5)
-    (prediction,) = classify(load_folder(folder), ["A text."])
+    prediction = pipeline(folder)("A text.")
     assert f"{prediction.score:.4f}" in printed
     assert "recipe.json" in asked(server), "the length of fine-tuning is known"
     assert json.loads(contents(folder)["config.json"])["hidden_size"] == CONFIG.hidden_size

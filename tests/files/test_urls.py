@@ -10,9 +10,9 @@ import traceback
 import fsspec
 import pytest
 
-from albert_tf.data import PrepareOptions, name_damage, prepare, pretraining_dataset
+from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.data.manifest import HashedFile
-from albert_tf.data.sources import LIMIT_VARIABLE, Shards, shards_to_read
+from albert_tf.data.sources import LIMIT_VARIABLE, Shards, name_damage, shards_to_read
 from albert_tf.files import claims, mirrors
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder

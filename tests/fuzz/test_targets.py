@@ -10,7 +10,7 @@ from albert_tf import checkpoints
 
 from .targets import TARGETS, copy_of, damaged, read_damaged, sound
 
-few = settings(max_examples=15, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=8, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -29,7 +29,7 @@ def target(request, tmp_path_factory):
 
 def test_damage_that_knows_the_format(target):
     name, folder = target
-    outcomes = [read_damaged(name, damaged(name, seed), folder) for seed in range(25)]
+    outcomes = [read_damaged(name, damaged(name, seed), folder) for seed in range(15)]
     # The graph of a TF Hub module is never looked at.
     assert set(outcomes) == {"read"} if name == "graph beside weights" else "refused" in outcomes
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import albert_tf
-from albert_tf.inference import load_folder
+from albert_tf.inference.folder import load_folder
 from albert_tf.serving.engine import OnnxEngine, load_engine
-from albert_tf.tasks import TASKS
+from albert_tf.tasks.table import TASKS
 from tests.conftest import OTHER_TASKS
 from tests.parameters import diagonal
 
@@ -54,10 +54,10 @@ def same(given, expected):
         np.testing.assert_allclose(given, expected, rtol=0, atol=TOLERANCE)
 
 
-def of_every_kind(values):
+def of_every_kind(values, kinds=tuple(INPUTS)):
     """All pairs of a kind and one of the values; `make test` tries each of those that differ once."""
     quick = diagonal(QUICK, values)
-    pairs = itertools.product(INPUTS, values)
+    pairs = [*quick, *(pair for pair in itertools.product(kinds, values) if pair not in quick)]
     return [pytest.param(*pair, marks=() if pair in quick else pytest.mark.exhaustive) for pair in pairs]
 
 
@@ -72,10 +72,8 @@ def expected(folders):
     """The predictions of the Keras models, one text at a time."""
 
     def predict(kind):
-        model = load_folder(folders[kind])
-        rows = list(zip(*INPUTS[kind].values(), strict=True))
-        answer = model.fill_mask if kind in ("pretrained", "masked") else model.predict
-        return [answer(*([value] for value in row))[0] for row in rows]
+        predictor = albert_tf.pipeline(folders[kind])
+        return [predictor(*row) for row in zip(*INPUTS[kind].values(), strict=True)]
 
     return functools.cache(predict)
 
@@ -87,7 +85,8 @@ def test_every_task_is_tried():
     assert set(OTHER_TASKS) < set(INPUTS)
 
 
-@pytest.mark.parametrize(("kind", "engine"), of_every_kind(ENGINES))
+# Signatures of all kinds are compared below.
+@pytest.mark.parametrize(("kind", "engine"), of_every_kind(ENGINES, ("classifier", *OTHER_TASKS)))
 def test_predictions_are_equal_in_batches_and_one_by_one(kind, engine, expected, folders, exports, onnx_folders):
     folder = folder_of(kind, engine, folders, exports, onnx_folders)
     predictor = albert_tf.pipeline(folder, engine=engine, batch_size=2)

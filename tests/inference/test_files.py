@@ -34,12 +34,8 @@ def scores_of(value):
     return [value] if parts is None else [number for part in parts for number in scores_of(part)]
 
 
-QUICK = (("tags", "onnx"), ("embedding", "onnx"))
-CASES = [
-    pytest.param(kind, form, marks=() if (kind, form) in QUICK else pytest.mark.exhaustive)
-    for kind in FILES
-    for form in ("saved_model", "onnx")
-]
+SLOW = [("questions", "saved_model"), ("choices", "onnx"), ("pairs", "saved_model")]
+CASES = [("tags", "onnx"), ("embedding", "onnx"), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in SLOW)]
 
 
 @pytest.mark.parametrize(("kind", "form"), CASES)

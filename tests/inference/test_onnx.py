@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from albert_tf.inference import load_onnx
 from albert_tf.inference.cpu import has_amx
+from albert_tf.inference.loading import load_onnx
 from albert_tf.inference.onnx_network import p_mask_of
+from albert_tf.inference.pipeline import pipeline
 from albert_tf.serving.engine import OnnxEngine, load_engine
 
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40)
@@ -53,8 +54,7 @@ def test_pieces_are_padded_and_orders_are_probabilities(onnx_folders):
     assert not outputs["probabilities"][0, 1].any()
     assert outputs["probabilities"][1].min() > 0
     orders = ask(engine, "sentence_order", text=TEXTS, text_pair=TEXTS[::-1])["in_order"]
-    loaded = load_onnx(onnx_folders["pretrained"])
-    same(orders, loaded.sentence_order(TEXTS, TEXTS[::-1]))
+    same(orders, pipeline(onnx_folders["pretrained"])(TEXTS, TEXTS[::-1]))
     for text in ("No mask.", LONG + "[MASK]"):
         with pytest.raises(ValueError, match=r"Each text must contain \[MASK\], all of them within its first 62"):
             ask(engine, text=["A [MASK].", text])
@@ -171,7 +171,7 @@ def test_settings_that_do_not_fit_are_refused(change, message, onnx_folders, tmp
     file = tmp_path / "copy" / "model.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(ValueError, match=message):
-        load_onnx(tmp_path / "copy").classify(["a text"])
+        pipeline(tmp_path / "copy")(["a text"])
 
 
 def test_settings_may_be_edited(onnx_folders, tmp_path):
@@ -179,7 +179,7 @@ def test_settings_may_be_edited(onnx_folders, tmp_path):
     file = tmp_path / "copy" / "model.json"
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "labels": ["a", "b", "c"], "comment": "renamed"}))
-    (prediction,) = load_onnx(tmp_path / "copy").classify(["a text"])
+    prediction = pipeline(tmp_path / "copy")("a text")
     assert list(prediction.probabilities) == ["a", "b", "c"]
 
 

@@ -11,7 +11,9 @@ import tensorflow as tf
 
 import albert_tf
 from albert_tf import export
+from albert_tf.inference.folder import load_folder
 from albert_tf.serving.engine import OnnxEngine
+from albert_tf.tasks.masked_lm.task import SentenceOrder
 from tests.inference.test_engines import same
 from tests.parameters import first_of
 
@@ -33,7 +35,8 @@ def folder_for(folders, exports, onnx_folders):
 
 @pytest.mark.parametrize("engine", first_of(["keras", "openvino", "tensorflow"]))
 def test_the_order_of_segments(engine, folders, folder_for):
-    expected = export.sentence_order(export.load_folder(folders["pretrained"]), TEXTS, TEXTS[::-1])
+    loaded = load_folder(folders["pretrained"])
+    expected = loaded.predict(TEXTS, TEXTS[::-1], task=SentenceOrder(loaded.tokenizer, loaded.settings))
     same(albert_tf.pipeline(folder_for("pretrained", engine))(TEXTS, TEXTS[::-1]), expected)
 
 
@@ -169,7 +172,7 @@ def test_texts_of_many_batches_are_handed_over_by_length(classifier, monkeypatch
     monkeypatch.setattr(
         type(classifier.model),
         "predict",
-        lambda model, texts: sizes.append([*map(len, texts)]) or predict(model, texts),
+        lambda model, texts, **task: sizes.append([*map(len, texts)]) or predict(model, texts, **task),
     )
     classifier(["x" * length for length in (9, *range(80, 9, -1), *range(1, 9))])
     assert sizes == [[*range(1, 65)], [*range(65, 81)]]

@@ -1,5 +1,6 @@
 """Proves that long texts get the mean or maximum of their windows' logits on every engine, and cut ones one warning."""
 
+import dataclasses
 import json
 import re
 import warnings
@@ -9,7 +10,7 @@ import pytest
 
 import albert_tf
 from albert_tf.export import export_litert, export_onnx, export_saved_model
-from albert_tf.inference import load_folder
+from albert_tf.inference.folder import load_folder
 from albert_tf.inference.saved_model_network import SavedModelNetwork
 from albert_tf.serving.engine import OnnxEngine, load_engine
 from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
@@ -59,7 +60,7 @@ def by_hand(folder, problem, windows):
 def test_the_windows_of_a_text_are_joined(folders, case):
     problem, windows = case
     logits = by_hand(folders[case], *case)
-    found = load_folder(folders[case]).classify(TEXTS)
+    found = albert_tf.pipeline(folders[case])(TEXTS)
     if problem == "regression":
         np.testing.assert_allclose([one.score for one in found], logits[:, 0], atol=1e-5)
         return
@@ -71,17 +72,20 @@ def test_the_windows_of_a_text_are_joined(folders, case):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("problem", "windows"), CASES)
+@pytest.mark.parametrize(("problem", "windows"), [("classification", "mean"), ("multi_label", "max")])
 def test_exports_join_them_as_the_model_does(folders, problem, windows, tmp_path):
     model = folders[problem, windows]
     loaded = load_folder(model)
-    expected = loaded.classify(TEXTS)
+    expected = loaded.predict(TEXTS)
     saved, onnx = (export(model, tmp_path, export.__name__) for export in (export_saved_model, export_onnx))
     assert saved.largest_difference < 1e-5
     for folder in (saved.folder, onnx.folder):
         assert read_settings(folder).windows == windows
         same(albert_tf.pipeline(folder, batch_size=2)(TEXTS), expected)
     texts = {"text": np.array([text.encode() for text in TEXTS], object)}
+    predictor = albert_tf.pipeline(saved.folder).model
+    earlier = SavedModelNetwork(_WithoutLogits(predictor.network), predictor.settings, "float32")
+    same(dataclasses.replace(predictor, network=earlier).predict(TEXTS), expected)
     for engine in (load_engine(saved.folder), OnnxEngine(onnx.folder, "onnxruntime")):
         assert engine.reads_windows
         found = engine.run("serving_default", texts)
@@ -91,6 +95,14 @@ def test_exports_join_them_as_the_model_does(folders, problem, windows, tmp_path
             else:
                 np.testing.assert_allclose(found[name], array, atol=1e-4, err_msg=name)
         assert len(engine.run("tokenize", texts)["input_ids"]) == 14
+
+
+class _WithoutLogits:
+    """A SavedModel as earlier versions exported it, whose `tokens` return no logits."""
+
+    def __init__(self, network):
+        tokens = network.restored.signatures["tokens"]
+        self.signatures = {"tokens": lambda **ids: {k: v for k, v in tokens(**ids).items() if k != "logits"}}
 
 
 @pytest.mark.parametrize("export", first_of([export_onnx, export_saved_model]))
@@ -110,10 +122,10 @@ def test_forms_without_windows_say_so(folders, tmp_path):
 
 
 def test_logits_of_windows_that_are_certain_are_finite():
-    """Of a SavedModel probabilities are known, which may be 0 in one window and 1 in the next."""
+    """SavedModels of earlier versions return probabilities, which may be 0 in one window and 1 in the next."""
     for problem in ("classification", "multi_label"):
         network = SavedModelNetwork(None, ClassificationSettings(problem=problem), "float32")
-        logits = network._logits({"probabilities": np.array([[0, 1], [1, 0]], np.float32)})
+        logits = network._earlier_logits({"probabilities": np.array([[0, 1], [1, 0]], np.float32)})
         assert np.isfinite(logits.mean(axis=0)).all()
 
 

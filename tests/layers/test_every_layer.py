@@ -55,13 +55,7 @@ CASES = {
         [numbers(B, L, 24), numbers(30, 8), integers(L, B, P)],
         ("float32", 0.08),
     ),
-    "masked_lm_everywhere": (
-        lambda: layers.MaskedLMHead(CONFIG),
-        [numbers(B, L, 24), numbers(30, 8)],
-        ("float32", 0.08),
-    ),
     "text_head": (lambda: layers.ClassificationHead(CONFIG, 5, dropout=0.1), [numbers(B, 24)], ("float32", 0.01)),
-    "token_head": (lambda: layers.ClassificationHead(CONFIG, 5, dropout=0.1), [numbers(B, L, 24)], ("float32", 0.01)),
     "beam_head": (
         lambda: layers.BeamAnswerHead(CONFIG, dropout=0.1),
         [numbers(B, L, 24), integers(2, B, L), integers(L, B)],

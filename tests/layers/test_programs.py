@@ -11,9 +11,8 @@ import albert_tf
 from albert_tf.layers import AttentionBlock, FeedForwardBlock, mask_to_bias
 from albert_tf.layers.kernels import Plain, tensorflow_cpu
 from albert_tf.layers.kernels.tensorflow_cpu import Programs
-from tests.parameters import first_of
 
-CONFIG = albert_tf.AlbertConfig.from_preset("tiny").replace(hidden_size=64, intermediate_size=256)
+CONFIG = albert_tf.AlbertConfig.from_preset("tiny").replace(hidden_size=64, intermediate_size=256, num_hidden_layers=1)
 ROWS = np.random.default_rng(1).normal(size=(3, 10, 64))
 MASK = np.array([[1] * 10, [1] * 6 + [0] * 4, [1] * 3 + [0] * 7])
 
@@ -42,12 +41,16 @@ def values_and_gradients(kind, kernels: Plain, dtype: str, dropout: float = 0.0,
     return {"output": found, **{name: tf.cast(array, "float32") for name, array in zip(names, gradients, strict=True)}}
 
 
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), first_of([("float32", 1e-5), ("mixed_bfloat16", 0.02), ("bfloat16", 0.02)])
-)
-@pytest.mark.parametrize("dropout", [0.0, 0.3])
-@pytest.mark.parametrize("kind", [AttentionBlock, FeedForwardBlock])
-@pytest.mark.parametrize("length", first_of([10, None]))
+FLOAT32, MIXED, HALF = ("float32", 1e-5), ("mixed_bfloat16", 0.02), ("bfloat16", 0.02)
+CASES = [
+    *((AttentionBlock, 10, 0.0, *FLOAT32), (AttentionBlock, None, 0.3, *FLOAT32)),
+    *((FeedForwardBlock, 10, 0.3, *FLOAT32), (FeedForwardBlock, None, 0.0, *FLOAT32)),
+    *((AttentionBlock, 10, 0.3, *MIXED), (FeedForwardBlock, None, 0.3, *MIXED)),
+    *((AttentionBlock, None, 0.0, *HALF), (FeedForwardBlock, 10, 0.0, *HALF)),
+]
+
+
+@pytest.mark.parametrize(("kind", "length", "dropout", "dtype", "tolerance"), CASES)
 def test_they_give_the_values_and_gradients_of_the_plain_layer(length, kind, dropout, dtype, tolerance):
     plain = values_and_gradients(kind, Plain(), dtype, dropout, length)
     fast = values_and_gradients(kind, Programs(), dtype, dropout, length)

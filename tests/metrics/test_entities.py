@@ -5,7 +5,7 @@ import random
 import pytest
 import seqeval.metrics as seqeval
 
-from albert_tf.metrics import find_entities, tag_scores
+from albert_tf.metrics.entities import find_entities, tag_scores
 
 
 @pytest.mark.parametrize(

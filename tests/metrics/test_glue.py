@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from albert_tf.metrics import LabelScores, best_threshold, classification_scores, multi_label_scores, regression_scores
+from albert_tf.metrics import LabelScores, classification_scores, multi_label_scores, regression_scores
+from albert_tf.metrics.glue import best_threshold
 
 CASES = json.loads((pathlib.Path(__file__).parents[1] / "golden" / "metrics_glue" / "cases.json").read_text())
 

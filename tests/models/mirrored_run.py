@@ -54,15 +54,9 @@ def own_classification_loss():
     return classification(keras.optimizers.SGD(0.1), loss=None)
 
 
-def clipping():
-    model, data = classification(keras.optimizers.SGD(1.0, global_clipnorm=0.1))
-    # Whole batches, so that nothing but the order of clipping and adding up can make a difference.
-    return model, data.take(20)
-
-
 def microbatches_of_one(count):
     # Each device takes its two rows one after the other.
-    model, data = pretraining(gradient_accumulation_steps=count, jit_compile=False)
+    model, data = pretraining(keras.optimizers.SGD(0.1), gradient_accumulation_steps=count, jit_compile=False)
     return model, data.take(20)
 
 
@@ -105,7 +99,8 @@ def own_loss():
 
 def by_weights():
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="mean_with_sample_weight")
-    return classification(keras.optimizers.SGD(0.1), loss=loss)
+    # Plain SGD, so that gradients which each device clips by itself would show.
+    return classification(keras.optimizers.SGD(1.0, global_clipnorm=0.1), loss=loss)
 
 
 def scalar_loss():
@@ -119,22 +114,43 @@ def overflowing():
     return model, data.take(20)
 
 
-def fit(make, strategy, validate=True, keras_step=False, batch_size=4):
+def programs():
+    model, data = pretraining(jit_compile=True)
+    return model, data.take(20)
+
+
+def programs_of_scaled_loss():
+    scaled = keras.optimizers.LossScaleOptimizer(Lamb(0.02, global_clipnorm=0.1, use_ema=True), initial_scale=3e38)
+    model, data = pretraining(scaled, jit_compile=True)
+    return model, data.take(20)
+
+
+def programs_of_keras_optimizer():
+    # Its decay and its averages are assigned apart from the update; the last batch leaves a device without rows.
+    optimizer = keras.optimizers.AdamW(0.01, weight_decay=0.1, use_ema=True, ema_overwrite_frequency=2)
+    return classification(optimizer, metrics=["accuracy"], jit_compile=True)
+
+
+def predictions(strategy):
+    with strategy.scope():
+        model, data = programs()
+    return model.predict(data.map(lambda inputs, *_: inputs).batch(4), verbose=0)["sentence_order_logits"].tolist()
+
+
+def fit(make, strategy, validate=True, batch_size=4):
     with strategy.scope():
         model, data = make()
-    if keras_step:
-        keras.Model.make_train_function(model)
     data = data.batch(batch_size)
     validation = data if validate else None
     history = model.fit(data, epochs=2, shuffle=False, validation_data=validation, verbose=0).history
     weights = {path: v.numpy().tolist() for path, v in model.variables_by_path().items()}
-    report = None if keras_step else model.step_monitor.snapshot()
+    report = model.step_monitor.snapshot()
     scale = getattr(model.optimizer, "dynamic_scale", None)
     return {
         "history": history,
         "weights": weights,
-        "steps": report and report.step,
-        "norms": report and report.norms,
+        "steps": report.step,
+        "norms": report.norms,
         "scale": None if scale is None else float(scale.numpy()),
     }
 
@@ -169,14 +185,16 @@ def main():
         return {"one": fit(make, one, validate, **options), "two": fit(on_two or make, two, validate, **options)}
 
     results = {make.__name__: both(make, validate=True) for make in (pretraining, keras_loss)}
-    for make in (overflowing, clipping, by_weights, own_loss, distilled):
+    for make in (overflowing, by_weights, own_loss, distilled):
         results[make.__name__] = both(make)
     results["microbatches_of_one"] = both(partial(microbatches_of_one, 1), partial(microbatches_of_one, 2))
+    results["programs"] = both(programs, validate=True)
+    results["programs_of_scaled_loss"] = both(programs_of_scaled_loss)
+    results["programs_of_keras_optimizer"] = both(programs_of_keras_optimizer)
+    results["predictions"] = [predictions(strategy) for strategy in (one, two)]
     # One row a batch, so that one of the devices never has any.
     results["own_classification_loss"] = both(own_classification_loss, validate=True, batch_size=1)
     results["pretraining"]["four_steps_in_one"] = fit(lambda: pretraining(steps_per_execution=4), two, validate=False)
-    # Keras' own step clips the gradients of each replica and adds them up then.
-    results["clipping"]["keras"] = fit(clipping, two, validate=False, keras_step=True)
     results["dropout"] = dropout_masks(two, ("none", "none", "block"))
     try:
         fit(scalar_loss, two, validate=False)

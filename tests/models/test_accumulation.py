@@ -44,9 +44,7 @@ def undivided():
     return model, fit(model)
 
 
-@pytest.mark.parametrize(
-    "way", first_of([{"run_eagerly": True}, {"jit_compile": False}, {"jit_compile": True}]), ids=str
-)
+@pytest.mark.parametrize("way", first_of([{"run_eagerly": True}, {"jit_compile": True}]), ids=str)
 def test_microbatches_give_the_numbers_of_the_batch(way, undivided):
     # The masked tokens of the four microbatches are unequal in number: a mean of means would differ.
     counts = DATA[1]["masked_lm_weights"].reshape(4, -1).sum(1)
@@ -110,7 +108,9 @@ def test_a_keras_loss_with_metrics_and_weights():
 @pytest.mark.exhaustive
 def test_dropout_differs_between_microbatches_and_equal_runs_give_equal_bits():
     def trained(rows):
-        model = make_model(DROPOUT, optimizer=keras.optimizers.SGD(0.1), gradient_accumulation_steps=rows)
+        model = make_model(
+            DROPOUT, optimizer=keras.optimizers.SGD(0.1), gradient_accumulation_steps=rows, run_eagerly=True
+        )
         data = tf.nest.map_structure(lambda array: np.repeat(array[:1], ROWS, axis=0), DATA)  # one row, eight times
         dataset = tf.data.Dataset.from_tensor_slices(data).batch(rows)
         return model, model.fit(dataset, steps_per_epoch=1, shuffle=False, verbose=0).history
@@ -146,9 +146,7 @@ def test_what_cannot_be_compiled(arguments, message):
 
 @pytest.mark.exhaustive
 def test_rows_that_microbatches_do_not_divide():
-    with pytest.raises(
-        ValueError, match=r"must divide the number of rows .*gradient_accumulation_steps=3, a batch of 8"
-    ):
+    with pytest.raises(ValueError, match=r"must divide the number of rows .*gradient_accumulation_steps=3, a batch"):
         fit(make_model(gradient_accumulation_steps=3, run_eagerly=True))
     with pytest.raises(ValueError, match=r"\A`gradient_accumulation_steps` must divide .*steps=3, a batch with"):
         fit(make_model(gradient_accumulation_steps=3, jit_compile=False), drop_remainder=False)
@@ -157,11 +155,9 @@ def test_rows_that_microbatches_do_not_divide():
 @pytest.mark.exhaustive
 def test_rows_that_do_not_fill_the_last_batch_are_refused_before_training():
     inputs, labels = DATA
-    model = make_model(gradient_accumulation_steps=2, jit_compile=False)
+    model = make_model(gradient_accumulation_steps=2, run_eagerly=True)
     rows = tf.nest.map_structure(lambda array: array[:7], DATA)
-    with pytest.raises(
-        ValueError, match=r"in the last batch too\. Received: gradient_accumulation_steps=2, a batch of"
-    ):
+    with pytest.raises(ValueError, match=r"in the last batch too\. Received: gradient_accumulation_steps=2, a"):
         model.fit(*rows, batch_size=4, verbose=0)
     assert int(model.optimizer.iterations) == 0
     model.fit(*rows, batch_size=4, steps_per_epoch=1, verbose=0)  # it never arrives

@@ -5,8 +5,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertEncoder, AlbertForMaskedLM, AlbertForSequenceClassification, checkpoints
-from albert_tf.export import classify, export_saved_model, load_folder, load_saved_model
+from albert_tf import (
+    AlbertEncoder,
+    AlbertForMaskedLM,
+    AlbertForSequenceClassification,
+    AlbertTokenizer,
+    checkpoints,
+    pipeline,
+)
+from albert_tf.export import export_saved_model
 from albert_tf.export.onnx_folder import export_onnx
 from tests.parameters import first_of
 
@@ -116,11 +123,11 @@ def test_longer_inputs_and_fewer_positions_stay_errors(folder):
 @pytest.fixture
 def long_folder(folders, tmp_path):
     """A classifier of texts with up to 200 tokens, in blocks of 8."""
-    loaded = load_folder(folders["classifier"])
-    kind, changes = type(loaded.model), {"attention": "block_local", "block_size": 8, "max_position_embeddings": 200}
+    changes = {"attention": "block_local", "block_size": 8, "max_position_embeddings": 200}
+    model = AlbertForSequenceClassification.from_pretrained(folders["classifier"], **changes)
     with pytest.warns(UserWarning, match="transformers would compute different outputs"):
-        kind.from_pretrained(folders["classifier"], **changes).save_pretrained(tmp_path / "long")
-    loaded.tokenizer.save_pretrained(tmp_path / "long")
+        model.save_pretrained(tmp_path / "long")
+    AlbertTokenizer.from_pretrained(folders["classifier"]).save_pretrained(tmp_path / "long")
     return tmp_path / "long"
 
 
@@ -128,9 +135,9 @@ def long_folder(folders, tmp_path):
 def test_a_saved_model_takes_texts_of_any_length(long_folder, tmp_path):
     report = export_saved_model(long_folder, tmp_path / "exports", "long", max_length=200)
     texts = ["Short.", "The old man went by. " * 30, "Nine words " * 9]
-    expected = [answer.probabilities for answer in classify(load_folder(long_folder), texts)]
+    expected = [answer.probabilities for answer in pipeline(long_folder)(texts)]
     for rows in ([0, 1, 2], [0], [2]):
-        found = load_saved_model(report.folder).classify([texts[row] for row in rows])
+        found = pipeline(report.folder)([texts[row] for row in rows])
         for row, answer in zip(rows, found, strict=True):
             assert answer.probabilities == pytest.approx(expected[row], abs=1e-5)
 

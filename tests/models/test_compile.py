@@ -49,15 +49,13 @@ def largest_difference(model, other):
 KERAS = {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"]}
 
 
-@pytest.mark.parametrize("reloaded", [False, True])
-def test_a_second_compile_replaces_loss_and_metrics(reloaded, accuracy, tmp_path):
+def test_a_second_compile_of_a_saved_model_replaces_loss_and_metrics(accuracy, tmp_path):
     model = make_model()
     own = evaluate(model)
     assert set(own) == {"loss", "cross_entropy", "accuracy"}
-    if reloaded:
-        model.optimizer.build(model.trainable_variables)
-        model.save(tmp_path / "model.keras")
-        model = keras.saving.load_model(tmp_path / "model.keras")
+    model.optimizer.build(model.trainable_variables)
+    model.save(tmp_path / "model.keras")
+    model = keras.saving.load_model(tmp_path / "model.keras")
     model.compile("sgd", run_eagerly=True, **KERAS)
     found = evaluate(model)
     assert found == {"loss": pytest.approx(own["loss"]), "accuracy": pytest.approx(accuracy)}
@@ -91,42 +89,31 @@ def cross_entropies(logits):
 
 @pytest.mark.parametrize(
     "loss",
-    first_of(
-        [
-            *("sparse_categorical_crossentropy", "SparseCategoricalCrossentropy"),
-            *(keras.losses.SparseCategoricalCrossentropy, keras.losses.sparse_categorical_crossentropy),
-            *({"logits": "sparse_categorical_crossentropy"}, ["sparse_categorical_crossentropy"]),
-            keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        ]
-    ),
-    ids=["name", "class name", "class", "function", "dict", "list", "instance"],
+    [
+        "SparseCategoricalCrossentropy",
+        keras.losses.SparseCategoricalCrossentropy,
+        keras.losses.sparse_categorical_crossentropy,
+        {"logits": "sparse_categorical_crossentropy"},
+        ["sparse_categorical_crossentropy"],
+    ],
+    ids=["class name", "class", "function", "dict", "list"],
 )
 def test_sparse_labels(loss, logits):
     assert evaluate(make_model(loss=loss))["loss"] == pytest.approx(cross_entropies(logits).mean(), abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["categorical_crossentropy", "CategoricalCrossentropy"])
-def test_one_hot_labels(name, logits):
-    found = evaluate(make_model(loss=name), np.eye(CLASSES)[LABELS])["loss"]
+def test_one_hot_labels(logits):
+    found = evaluate(make_model(loss="CategoricalCrossentropy"), np.eye(CLASSES)[LABELS])["loss"]
     assert found == pytest.approx(cross_entropies(logits).mean(), abs=1e-5)
 
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    first_of(
-        [
-            (name, keras.losses.BinaryCrossentropy)
-            for name in ("bce", "BCE", "binary_crossentropy", "BinaryCrossentropy")
-        ]
-        + [
-            (name, keras.losses.BinaryFocalCrossentropy)
-            for name in ("binary_focal_crossentropy", "BinaryFocalCrossentropy")
-        ]
-        + [
-            (name, keras.losses.CategoricalFocalCrossentropy)
-            for name in ("categorical_focal_crossentropy", "CategoricalFocalCrossentropy")
-        ]
-    ),
+    [
+        ("bce", keras.losses.BinaryCrossentropy),
+        ("BinaryFocalCrossentropy", keras.losses.BinaryFocalCrossentropy),
+        ("categorical_focal_crossentropy", keras.losses.CategoricalFocalCrossentropy),
+    ],
 )
 def test_other_losses_that_know_logits(name, kind, logits):
     labels = np.eye(CLASSES, dtype="float32")[LABELS]
@@ -146,10 +133,7 @@ def test_a_users_function_is_not_known_by_its_name():
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        (
-            keras.losses.BinaryFocalCrossentropy(),
-            r"must take logits.*BinaryFocalCrossentropy\(from_logits=False\); pass",
-        ),
+        (keras.losses.BinaryFocalCrossentropy(), r"must take logits.*BinaryFocalCrossentropy\(from_logits=False\)"),
         ("crossentropy", "Could not interpret loss identifier: crossentropy"),
         (keras.losses.MeanSquaredError(reduction=None), "must have a reduction"),
     ],
@@ -243,7 +227,7 @@ def test_ignored_labels_do_not_count_whatever_their_weight():
     assert found["accuracy"] == pytest.approx(right[labels >= 0].mean())
 
 
-@pytest.mark.parametrize("metrics", [["accuracy"], {"logits": ["accuracy"]}, {"logits": "accuracy"}, "accuracy"])
+@pytest.mark.parametrize("metrics", [["accuracy"], {"logits": "accuracy"}])
 def test_accuracy_by_name_is_that_of_the_task(metrics):
     model = make_model()
     labels = np.where(np.arange(ROWS) < 3, -100, LABELS)
@@ -263,13 +247,12 @@ def test_loss_weights_without_a_loss():
 # === Callbacks ===
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "cross_entropy"])
-def test_callbacks_know_which_way_is_better(metric, tmp_path):
-    model = make_model()
+def test_callbacks_know_which_way_is_better(tmp_path):
+    model, file = make_model(), tmp_path / "best.weights.h5"
     callbacks = [
-        keras.callbacks.EarlyStopping(monitor=f"val_{metric}", patience=5),
-        keras.callbacks.ModelCheckpoint(tmp_path / "best.weights.h5", monitor=f"val_{metric}", save_best_only=True),
+        *(keras.callbacks.EarlyStopping(monitor=f"val_{name}", patience=5) for name in ("accuracy", "cross_entropy")),
+        keras.callbacks.ModelCheckpoint(file, monitor="val_accuracy", save_best_only=True),
     ]
     model.fit(INPUTS, LABELS, validation_data=(INPUTS, LABELS), epochs=2, callbacks=callbacks, verbose=0)
-    assert callbacks[0].monitor_op == (ops.greater if metric == "accuracy" else ops.less)
-    assert (tmp_path / "best.weights.h5").exists()
+    assert [callback.monitor_op for callback in callbacks[:2]] == [ops.greater, ops.less]
+    assert file.exists()

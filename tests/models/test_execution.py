@@ -1,8 +1,18 @@
-"""Running steps: the buffers of a process in which TensorFlow has told the C library to return them are reused."""
+"""Running steps: how many wait for an accelerator, what is compiled, and that the C library reuses large buffers."""
 
+import concurrent.futures
 import platform
+import time
 
+import keras
+import numpy as np
 import pytest
+import tensorflow as tf
+
+from albert_tf import AlbertForSequenceClassification
+from albert_tf.training_step import execution
+
+from .small import CONFIG, make_inputs
 
 PROGRAM = """
 import resource
@@ -37,3 +47,69 @@ print(returned, faults())
 def test_training_from_a_generator_reuses_large_buffers(run_python):
     returned, reused = map(int, run_python("-c", PROGRAM).stdout.split())
     assert reused < 50, f"{reused} page faults for 50 buffers of 1,024 pages; {returned} before training"
+
+
+class Output:
+    """A tensor of a device that computes one step after the other, while the host goes on."""
+
+    def __init__(self, future):
+        self._future = future
+
+    def __array__(self, *arguments, **options):
+        return np.asarray(self._future.result())
+
+
+def most_steps_at_once(start) -> int:
+    """The most steps that were started and not done."""
+    done, most = [], 0
+
+    def step(number):
+        time.sleep(0.02)
+        done.append(number)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as device:
+        for number in range(8):
+            start(lambda number=number: {"loss": Output(device.submit(step, number))})
+            most = max(most, number + 1 - len(done))
+    return most
+
+
+def test_two_steps_wait_for_an_accelerator_at_most():
+    assert most_steps_at_once(execution.StartedSteps()) == 2
+    assert most_steps_at_once(lambda step: step()) > 4
+
+
+ROWS = 7
+DATA = make_inputs(ROWS), np.arange(ROWS) % 3
+
+
+def trained(**compile_arguments):
+    keras.utils.set_random_seed(3)
+    model = AlbertForSequenceClassification(CONFIG.replace(num_hidden_layers=1), num_labels=3)
+    model.compile(keras.optimizers.SGD(0.1), **compile_arguments)
+    compiled = []
+    model.make_train_function()
+    model.step_monitor.on_compile = lambda shape, seconds: compiled.append((shape, seconds is None))
+    model.fit(tf.data.Dataset.from_tensor_slices(DATA).batch(3), epochs=2, shuffle=False, verbose=0)
+    return model.get_weights(), compiled
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
+def test_steps_that_wait_are_the_same_bits(steps_per_execution, monkeypatch):
+    expected, _ = trained(steps_per_execution=steps_per_execution)
+    monkeypatch.setattr(execution, "runs_on_cpu", lambda: False)
+    found, _ = trained(steps_per_execution=steps_per_execution)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.exhaustive
+def test_xla_compiles_each_shape_once_and_says_so():
+    expected, compiled = trained()
+    assert compiled == [("", True), ("", False)]  # one graph for all
+    length = DATA[0]["input_ids"].shape[1]
+    found, compiled = trained(jit_compile=True)
+    shapes = [f"3 x {length}", f"1 x {length}"]
+    assert compiled == [(shape, begins) for shape in shapes for begins in (True, False)]
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)

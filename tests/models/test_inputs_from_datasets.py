@@ -27,7 +27,7 @@ def dataset(inputs=TEXTS, labels=LABELS):
     [
         (dataset(), r"`input_ids` must have shape \[B, L\]\. Received: shape=\(11,\); add a batch axis"),
         (dataset(labels=np.array([*"abab"])).batch(2), "Received: dtype=string; use class ids: 0 for 'LABEL_0'"),
-        (dataset(with_text("attention_masks", MASK)).batch(2), "not an input .*; did you mean `attention_mask`"),
+        (dataset(with_text("attention_masks", MASK)).batch(2), "not an input .*; did you mean 'attention_mask'"),
         (dataset().batch(2).map(lambda inputs, labels: inputs), "got no labels; pass them after the inputs"),
     ],
 )

@@ -44,6 +44,7 @@ def endless(batch):
         yield batch
 
 
+@pytest.mark.parametrize("case", first_of(["texts", "beam", "pretraining"]), indirect=True)
 def test_data_of_every_kind_give_the_same_step(case):
     model, inputs, labels = case
     weights = np.linspace(0.5, 2, ROWS, dtype="float32")
@@ -79,6 +80,7 @@ def test_a_saved_model_goes_on_and_can_be_compiled_again(case, tmp_path):
     assert set(expected) == {"loss", *model.reported_terms()}
 
 
+@pytest.mark.parametrize("case", ["texts"], indirect=True)
 def test_a_frozen_encoder_stays_until_it_is_trainable_again(case):
     model, inputs, labels = case
     before = [variable.numpy() for variable in model.encoder.trainable_variables]

@@ -74,7 +74,5 @@ def test_inputs_of_another_rank():
     model, ids = make_model(), INPUTS["input_ids"]
     with pytest.raises(ValueError, match=r"`input_ids` must have shape \[B, C, L\]\. Received: shape=\(6, 11\)"):
         model(ids[:, 0])
-    with pytest.raises(
-        ValueError, match=r"`attention_mask` must have shape \[B=6, C=3, L=11\]\. Received: shape=\(6, 11\)"
-    ):
+    with pytest.raises(ValueError, match=r"`attention_mask` must have shape \[B=6, C=3, L=11\]\. Received"):
         model({"input_ids": ids, "attention_mask": np.ones((6, 11))})

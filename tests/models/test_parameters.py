@@ -13,12 +13,6 @@ from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, is_excluded
 
 from .small import CONFIG, make_inputs
 
-PUBLISHED = {  # encoder with pooler, pretraining
-    "base": (11_683_584, 11_813_810),
-    "large": (17_683_968, 17_847_474),
-    "xlarge": (58_724_864, 59_021_490),
-    "xxlarge": (222_595_584, 223_158_450),
-}
 BLOCK_KERNELS = ("query", "key", "value", "output")
 
 
@@ -36,10 +30,8 @@ def built(run_python):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_have_the_numbers_of_the_formula(preset, built):
     config = AlbertConfig.from_preset(preset)
-    found = built["counts"][preset]
-    assert found == {"encoder": config.num_parameters("encoder"), "pretraining": config.num_parameters("pretraining")}
-    if preset != "tiny":
-        assert tuple(found.values()) == PUBLISHED[preset.split("_")[0]]
+    expected = {part: config.num_parameters(part) for part in ("encoder", "pretraining")}
+    assert built["counts"][preset] == expected  # which are published: tests/test_config.py
 
 
 @pytest.mark.exhaustive
@@ -100,6 +92,7 @@ def test_equal_widths_have_no_projection():
     assert model(make_inputs())["masked_lm_logits"].shape == (5, 11, 50)
 
 
+@pytest.mark.exhaustive
 def test_what_is_decayed_of_a_base_encoder(built):
     """13 of 32 variables of the pretraining model, as in the reference: every kernel and table, nothing else."""
     paths = built["paths"]

@@ -41,8 +41,7 @@ def assert_same_gradients(model, other):
     np.testing.assert_array_equal(*states)
 
 
-@pytest.mark.parametrize("remat", first_of(["block", 2, 100]))
-@pytest.mark.parametrize("config", first_of([DROPOUT, UNSHARED]), ids=["shared", "unshared"])
+@pytest.mark.parametrize(("remat", "config"), first_of([("block", DROPOUT), (2, UNSHARED), (100, DROPOUT)]))
 def test_gradients_are_the_same_with_dropout_on(remat, config):
     assert_same_gradients(make_model("none", config), make_model(remat, config))
 
@@ -54,10 +53,9 @@ def fit(remat, **compile_arguments):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("count", first_of([1, 2]))
-def test_fit_is_the_same(count):
-    expected, plain = fit("none", run_eagerly=True, gradient_accumulation_steps=count)
-    logs, weights = fit("block", jit_compile=False, gradient_accumulation_steps=count)
+def test_fit_is_the_same():
+    expected, plain = fit("none", run_eagerly=True, gradient_accumulation_steps=2)
+    logs, weights = fit("block", jit_compile=False, gradient_accumulation_steps=2)
     assert logs == {name: pytest.approx(values, abs=1e-5) for name, values in expected.items()}
     for a, b in zip(plain, weights, strict=True):
         np.testing.assert_allclose(b, a, atol=1e-5, rtol=0)
@@ -92,7 +90,7 @@ import keras
 from albert_tf import AlbertForPreTraining
 from tests.models.small import CONFIG, make_pretraining_batch
 
-model = AlbertForPreTraining(CONFIG.replace(hidden_size=512, intermediate_size=4096, num_hidden_layers=24))
+model = AlbertForPreTraining(CONFIG.replace(hidden_size=512, intermediate_size=4096, num_hidden_layers=12))
 model.compile(keras.optimizers.SGD(0.1), remat="block")
 inputs, labels = make_pretraining_batch(2)
 blocks = model.encoder.attention_blocks[0][0], model.encoder.ffn_blocks[0][0]
@@ -113,7 +111,7 @@ print(resident("VmHWM") - before, size)
 @pytest.mark.exhaustive
 def test_gradients_of_shared_weights_are_not_kept_for_every_layer(run_python):
     added, size = map(float, run_python("-c", MEMORY).stdout.split())
-    assert added < 24 * size  # of 24 layers
+    assert added < 12 * size  # of 12 layers
 
 
 def test_hidden_states_are_there_all_the_same():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from albert_tf import models
-from albert_tf.checkpoints import with_rows
+from albert_tf.checkpoints.vocabulary import with_rows
 
 from .small import CONFIG, make_inputs, make_pretraining_batch
 
@@ -62,7 +62,7 @@ def test_keras_files_and_training(form, tmp_path):
     model.resize_token_embeddings(NEW)
     inputs["input_ids"][:, 2] = labels["masked_lm_ids"][:, 0] = NEW - 1
     row = model.encoder.embeddings.word_embeddings.numpy()[NEW - 1]
-    model.compile("sgd")
+    model.compile("sgd", run_eagerly=True)
     model.fit(inputs, labels, verbose=0)
     assert (model.encoder.embeddings.word_embeddings.numpy()[NEW - 1] != row).all()
     if form == "model.keras":

@@ -36,17 +36,17 @@ def test_the_graph_does_not_grow_with_depth():
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_fit_is_the_same(jit_compile):
+def test_fit_is_the_same():
     found = []
-    for scan in (False, True):
-        model = make_model("none", CONFIG, scan_layers=scan, jit_compile=jit_compile)
+    for way in ({"run_eagerly": True}, {"scan_layers": True}, {"scan_layers": True, "jit_compile": True}):
+        model = make_model("none", CONFIG, **way)
         data = tf.data.Dataset.from_tensors((INPUTS, LABELS)).repeat(3)
         found.append((model.fit(data, shuffle=False, verbose=0).history["loss"], model.get_weights()))
-    (losses, weights), (scanned_losses, scanned_weights) = found
-    np.testing.assert_allclose(scanned_losses, losses, atol=1e-5, rtol=0)
-    for a, b in zip(weights, scanned_weights, strict=True):
-        np.testing.assert_allclose(b, a, atol=1e-5, rtol=0)
+    (losses, weights), *scanned = found
+    for scanned_losses, scanned_weights in scanned:
+        np.testing.assert_allclose(scanned_losses, losses, atol=1e-5, rtol=0)
+        for a, b in zip(weights, scanned_weights, strict=True):
+            np.testing.assert_allclose(b, a, atol=1e-5, rtol=0)
 
 
 def test_hidden_states_are_those_of_each_layer():

@@ -89,7 +89,7 @@ def test_a_dense_module_of_sentence_transformers(golden, dense_folder, tmp_path)
 
 def test_a_dense_layer_is_trained(dense_folder):
     model = AlbertForSentenceEmbedding.from_pretrained(dense_folder, objective="ranking")
-    model.compile("sgd")
+    model.compile("sgd", run_eagerly=True)
     before = model.dense.get_weights()
     model.fit(np.random.default_rng(0).integers(5, 100, [4, 2, 6]), verbose=0)
     assert not np.array_equal(model.dense.get_weights()[0], before[0])
@@ -130,17 +130,17 @@ def test_dense_modules_that_cannot_be_used(dense_folder, change, message):
 def test_losses_of_sentence_transformers(golden, objective, recorded, count):
     case = golden("sentence_transformers")
     model = AlbertForSentenceEmbedding.from_pretrained(case.folder, objective=objective)
-    model.compile("sgd")
+    model.compile("sgd", run_eagerly=True)
     inputs = inputs_of(case, [row[:count] for row in row_numbers(case)])
     labels = case.arrays["labels"] if objective == "similarity" else None
     loss = model.evaluate(inputs, labels, verbose=0, return_dict=True)["loss"]
     assert loss == pytest.approx(float(case.arrays[recorded]), abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("objective", ["similarity", pytest.param("triplet", marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("objective", ["similarity", "triplet"])
 def test_equal_texts_have_finite_gradients(golden, objective):
     model = AlbertForSentenceEmbedding.from_pretrained(golden("sentence_transformers").folder, objective=objective)
-    model.compile("sgd")
+    model.compile("sgd", run_eagerly=True)
     ids = np.full((4, 3 if objective == "triplet" else 2, 5), 7)
     model.fit(ids, np.ones(4) if objective == "similarity" else None, verbose=0)
     assert all(np.isfinite(np.asarray(weight)).all() for weight in model.get_weights())

@@ -55,22 +55,12 @@ def test_batches_count_for_what_they_hold():
     assert evaluate(model)["loss"] == pytest.approx(float(mean), abs=1e-6)
 
 
-@pytest.mark.parametrize("shape", [(ROWS,), (ROWS, 1)])
-def test_weights_of_rows(shape):
+def test_weights_of_rows_and_of_tokens():
     model = make_model()
-    assert evaluate(model, sample_weight=WEIGHTS.reshape(shape)) == expected_logs(model, WEIGHTS[:, None])
-
-
-def test_weights_of_tokens():
-    model = make_model()
-    weights = np.random.default_rng(4).uniform(0.1, 3, (ROWS, LENGTH))
-    assert evaluate(model, sample_weight=weights) == expected_logs(model, weights)
-
-
-@pytest.mark.parametrize("method", ["fit", "train_on_batch"])
-def test_weights_of_classes_are_refused(method):
+    for weights in (WEIGHTS, WEIGHTS[:, None], np.random.default_rng(4).uniform(0.1, 3, (ROWS, LENGTH))):
+        assert evaluate(model, sample_weight=weights) == expected_logs(model, weights.reshape(ROWS, -1))
     with pytest.raises(ValueError, match=r"`class_weight` must be None .*one per token"):
-        getattr(make_model(), method)(INPUTS, LABELS, class_weight={0: 1.0, 1: 2.0, 2: 1.0})
+        model.fit(INPUTS, LABELS, class_weight={0: 1.0, 1: 2.0, 2: 1.0})
 
 
 def test_a_batch_without_any_label_changes_nothing():
@@ -95,10 +85,6 @@ def test_a_folder_keeps_the_names_and_has_no_pooler(tmp_path):
     again = AlbertForTokenClassification.from_pretrained(tmp_path)
     assert again.labels == ("O", "B-PER", "I-PER")
     np.testing.assert_array_equal(again(INPUTS)["logits"], model(INPUTS)["logits"])
-
-
-def test_a_number_of_numpy():
-    assert AlbertForTokenClassification(CONFIG, num_labels=LABELS.max() + 1).num_labels == CLASSES
 
 
 def test_labels_must_be_told():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_tf.optimizers import ALBERT_EXCLUSIONS, assign_rules, is_excluded
+from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, assign_rules, is_excluded
 
 PATHS = ["embeddings/word", "encoder/layer_norm/gamma", "encoder/query/kernel"]
 

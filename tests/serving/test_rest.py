@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 
-from albert_tf.inference import load_folder
+from albert_tf import pipeline
 from albert_tf.inference.signatures import Signature
 from albert_tf.serving import answers
 from albert_tf.serving.engine import load_engine
@@ -264,7 +264,7 @@ def test_the_labels_of_each_text_are_those_of_the_model(form, folders, exports, 
     kinds = {"saved_model": lambda: exports["multi_label"].folder, "onnx": lambda: onnx_folders["multi_label"]}
     engine = load_engine(kinds[form]())
     texts = [f"text {number} " + "word " * (number % 7) for number in range(23)]
-    expected = [one.labels for one in load_folder(folders["multi_label"]).classify(texts)]
+    expected = [one.labels for one in pipeline(folders["multi_label"])(texts)]
 
     async def scenario():
         async with toy_server(tmp_path, engine) as server:

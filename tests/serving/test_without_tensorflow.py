@@ -100,6 +100,7 @@ def test_predict_and_serve(blocked, onnx, run_python):
     assert server.returncode == 0
 
 
+@pytest.mark.exhaustive
 def test_files_are_predicted_and_scored(blocked, onnx, run_python, tmp_path):
     (tmp_path / "words.conll").write_text("John B-PER\nwent O\n")
     question = {"id": "a", "question": "Who is he?", "answers": [{"text": "man", "answer_start": 14}]}

@@ -8,8 +8,8 @@ import pytest
 
 import albert_tf
 from albert_tf import AlbertForSequenceClassification, models
-from albert_tf.tasks import TASKS, Task
 from albert_tf.tasks.settings import read_settings
+from albert_tf.tasks.table import TASKS, Task
 from albert_tf.trainer import FinetuneOptions, finetune, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder, predict_folder
 from tests.toy_task import write_pretrained

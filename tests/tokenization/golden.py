@@ -10,9 +10,10 @@ from pathlib import Path
 
 import sentencepiece
 
-from albert_tf.tokenization import AlbertTokenizer, clean_text
+from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import TokenizerOptions, english_model_file
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TINY_MODEL = GOLDEN / "T1b_digit_comma" / "tiny.model"

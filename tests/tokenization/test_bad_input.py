@@ -53,9 +53,7 @@ def test_both_paths_give_what_is_there(tokenizer, layer, name):
 
 # Runs of a million bytes, but for characters that the vocabulary does not know: SentencePiece copies a run of them once
 # for each of them.
-@pytest.mark.parametrize(
-    ("unit", "size"), first_of([("x", 10**6), ("9,", 10**6), ("!!!! ", 10**6), ("\u0301", 10**6), ("가", 10**5)])
-)
+@pytest.mark.parametrize(("unit", "size"), first_of([("x", 10**6), ("9,", 10**6), ("\u0301", 10**6), ("가", 10**5)]))
 def test_long_runs(tokenizer, layer, unit, size):
     text = (unit * (size // len(unit.encode()))).encode()
     start = time.process_time()

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions, clean_text
-from albert_tf.tokenization.files import english_model_file
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.files import TokenizerOptions, english_model_file
 from albert_tf.tokenization.sentencepiece.charsmap import compile_charsmap, read_shipped
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.sentencepiece.proto import read_charsmap, replace_charsmap
+from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
 from tests.parameters import first_of
 
 from .code_points import assigned_code_points

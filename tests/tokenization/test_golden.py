@@ -5,7 +5,8 @@ import unicodedata
 import numpy as np
 import pytest
 
-from albert_tf.tokenization import AlbertTokenizer, clean_text
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
 
 from .golden import GOLDEN, TINY_MODEL, read_lines
 

@@ -77,7 +77,7 @@ def tokenizer(request):
     return TOKENIZERS[request.param]
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(TEXTS)
 def test_spans_cover_any_text(tokenizer, text):
     _check_cover(tokenizer, text)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.files import TokenizerOptions
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.wordpiece.model import WordPieceModel
 from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
+from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.batching import pair_lengths
-from albert_tf.tokenization.files import english_model_file
+from albert_tf.tokenization.files import TokenizerOptions, english_model_file
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.sentencepiece.proto import replace_charsmap
 

@@ -29,13 +29,17 @@ KOREAN = [
 def corpus(tmp_path_factory):
     path = tmp_path_factory.mktemp("corpus") / "text, with comma.txt"
     texts = [line["text"] for line in read_lines("T1_tokenize")]
-    path.write_text("\n".join(text for text in texts if text.isascii()), encoding="utf-8")
+    path.write_text("\n".join([text for text in texts if text.isascii()][::2]), encoding="utf-8")
     return path
 
 
 def test_layout_and_round_trip(corpus, tmp_path):
     report = train_sentencepiece([corpus], tmp_path, vocab_size=1000)
     tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    scores = np.array(tokenizer._model._scores(), np.float32)
+    assert scores.min() < -8
+    drawn = np.random.default_rng(0).choice(scores, 5000)
+    assert np.cumsum(drawn, dtype=np.float32)[-1] == drawn.astype(float).sum(), "sums of scores are not exact"
     assert (report.folder, report.model_type) == (tmp_path, "unigram")
     assert report.vocab_size == tokenizer.vocab_size == 1000
     assert report.num_lines == sum(bool(line.strip()) for line in corpus.read_bytes().decode().split("\n"))
@@ -47,9 +51,7 @@ def test_layout_and_round_trip(corpus, tmp_path):
     assert tokenizer.pieces[:5] == SPECIAL
     assert tokenizer.pieces[5:13] == USER_DEFINED
     assert tokenizer.decode(tokenizer.encode("The Old Man (and) the sea.")) == "the old man (and) the sea."
-    texts = corpus.read_text().split("\n")[:200]
-    layer = tokenizer.as_layer()
-    np.testing.assert_array_equal(layer(tf.constant(texts))["input_ids"], tokenizer(texts)["input_ids"])
+    assert_same_in_the_graph(tokenizer, corpus.read_text().split("\n")[:200])
 
 
 def test_pieces_fit_the_cleaned_text(corpus, tmp_path):
@@ -64,20 +66,11 @@ def test_pieces_fit_the_cleaned_text(corpus, tmp_path):
     assert cased.decode(cased.encode("The Man")) == "The Man"
 
 
-@pytest.mark.parametrize("settings", first_of([{"input_sentence_size": 500}, {}, {"model_type": "bpe"}]), ids=str)
+@pytest.mark.parametrize("settings", first_of([{"input_sentence_size": 500}, {"model_type": "bpe"}]), ids=str)
 def test_the_same_text_gives_the_same_vocabulary(corpus, tmp_path, settings):
     for name in ("a", "b"):
         train_sentencepiece([corpus], tmp_path / name, vocab_size=600, **settings)
     assert (tmp_path / "a" / "spiece.model").read_bytes() == (tmp_path / "b" / "spiece.model").read_bytes()
-
-
-def test_sums_of_scores_are_exact(corpus, tmp_path):
-    train_sentencepiece([corpus], tmp_path, vocab_size=600)
-    scores = np.array(AlbertTokenizer.from_pretrained(tmp_path)._model._scores(), np.float32)
-    assert scores.min() < -8
-    assert len(np.unique(scores)) > 100
-    drawn = np.random.default_rng(0).choice(scores, 5000)
-    assert np.cumsum(drawn, dtype=np.float32)[-1] == drawn.astype(float).sum()
 
 
 def test_a_seed_draws_the_lines(corpus, tmp_path):
@@ -116,9 +109,7 @@ def assert_same_in_the_graph(tokenizer, texts):
         np.testing.assert_array_equal(got[name], array, err_msg=name)
 
 
-@pytest.mark.parametrize(
-    ("model_type", "symbols"), first_of([("unigram", SYMBOLS), ("bpe", SYMBOLS), ("unigram", SYMBOLS[1:5])])
-)
+@pytest.mark.parametrize(("model_type", "symbols"), first_of([("unigram", SYMBOLS), ("bpe", SYMBOLS[1:5])]))
 def test_user_defined_symbols_stay_whole(corpus, tmp_path, model_type, symbols):
     train_sentencepiece(corpus, tmp_path, vocab_size=500, model_type=model_type, user_defined_symbols=symbols)
     tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
@@ -148,11 +139,7 @@ def test_byte_fallback_leaves_nothing_unknown(corpus, tmp_path, model_type):
         assert tokenizer.decode(tokenizer.encode(text)) == text
     assert tokenizer.unk_token_id not in np.concatenate(tokenizer.encode_batch([*BYTES, b"a\xff", "\ud800"]))
     assert_same_in_the_graph(tokenizer, BYTES)
-
-
-def test_bytes_of_a_character_share_its_span_and_its_word(corpus, tmp_path):
-    train_sentencepiece(corpus, tmp_path, vocab_size=600, byte_fallback=True)
-    tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
+    # Bytes of a character share its span and its word.
     text = "man😀글 x"
     encoded = tokenizer(text, return_offsets=True)
     ids, spans = encoded["input_ids"][0, 1:-1], encoded["offsets"][0, 1:-1]
@@ -163,11 +150,10 @@ def test_bytes_of_a_character_share_its_span_and_its_word(corpus, tmp_path):
     assert tokenizer.start_of_word[ids[of_bytes]].tolist() == [True, False, False, False, True, False, False]
 
 
-@pytest.mark.parametrize("keep_accents", [False, True])
-def test_korean(tmp_path, keep_accents):
+def test_korean(tmp_path):
     path = tmp_path / "korean.txt"
     path.write_text("\n".join(KOREAN * 20), encoding="utf-8")
-    train_sentencepiece(path, tmp_path / "ko", vocab_size=54, keep_accents=keep_accents, character_coverage=1.0)
+    train_sentencepiece(path, tmp_path / "ko", vocab_size=54, character_coverage=1.0)
     tokenizer = AlbertTokenizer.from_pretrained(tmp_path / "ko")
     for text in KOREAN:
         assert tokenizer.decode(tokenizer.encode(text)) == text

@@ -6,8 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from albert_tf.tokenization import AlbertTokenizer, TokenizerOptions
-from albert_tf.tokenization.files import english_model_file
+from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tokenization.files import TokenizerOptions, english_model_file
 from albert_tf.tokenization.sentencepiece.charsmap import changes
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from tests.parameters import diagonal, first_of

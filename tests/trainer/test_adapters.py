@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from albert_tf import AlbertForMaskedLM, AlbertForSequenceClassification
+from albert_tf import AlbertForMaskedLM, AlbertForSequenceClassification, pipeline
 from albert_tf.checkpoints import read
-from albert_tf.export import classify, load_folder
 from albert_tf.trainer import FinetuneOptions, finetune
+from albert_tf.trainer.evaluation import evaluate_folder
 from tests.toy_task import CONFIG, write_mood_table, write_pretrained
 
 
@@ -48,29 +48,21 @@ def test_updates_of_each_layer_are_trained_alone_and_saved_in_the_kernels(files,
         origin = before[f"encoder/attention_0_0/{path}"]
         assert np.linalg.matrix_rank(first - origin, tol=1e-5) == np.linalg.matrix_rank(second - origin, tol=1e-5) == 2
         assert np.max(np.abs(first - second)) > 1e-3, "each layer has its own"
-    loaded = load_folder(tmp_path / "run")
-    assert isinstance(loaded.model, AlbertForSequenceClassification)
-    assert {prediction.label for prediction in classify(loaded, ["sun", "rain"])} <= {"gloomy", "pleasant"}
+    assert evaluate_folder(tmp_path / "run", files / "train.tsv")[1].scores == report.scores
+    predictor = pipeline(tmp_path / "run")
+    assert isinstance(predictor.model.model, AlbertForSequenceClassification)
+    assert {prediction.label for prediction in predictor(["sun", "rain"])} <= {"gloomy", "pleasant"}
 
 
 @pytest.mark.exhaustive
-def test_weights_without_a_rate_are_not_counted_as_trained(files, tmp_path):
-    rules = ((r"classifier", 1.0), (r".*", 0.0))
-    report = finetune(options_for(files, tmp_path / "run", epochs=1, learning_rate_rules=rules))
-    assert report.trained_parameters == CONFIG.hidden_size * 2 + 2
+def test_what_is_saved_of_shared_layers_is_what_was_scored(files, tmp_path):
+    options = options_for(files, tmp_path / "run", lora_rank=4, epochs=6)
+    report = finetune(options)
+    assert report.scores.accuracy > report.constant_score.value
+    assert evaluate_folder(tmp_path / "run", options.dev)[1].scores == report.scores
 
 
 @pytest.mark.exhaustive
-def test_what_is_saved_is_what_was_scored(files, tmp_path):
-    from albert_tf.trainer.evaluation import evaluate_folder
-
-    for name, changes in {"shared": {}, "own": {"share": "none"}}.items():
-        options = options_for(files, tmp_path / name, lora_rank=4, epochs=6, **changes)
-        report = finetune(options)
-        assert report.scores.accuracy > report.constant_score.value
-        assert evaluate_folder(tmp_path / name, options.dev)[1].scores == report.scores
-
-
 def test_frozen_parts_stay_and_are_not_counted(files, tmp_path, capsys):
     report = finetune(options_for(files, tmp_path / "run", epochs=1, freeze=["encoder"]), show_progress=True)
     assert report.trained_parameters == CONFIG.hidden_size * 2 + 2

@@ -1,14 +1,17 @@
-"""Proves that equal examples give equal weights, in whatever form they come."""
+"""Proves that equal examples give equal batches, in whatever form they come, and so equal weights."""
 
 import json
 
 import datasets
+import numpy as np
 import pandas
 import polars
 import pytest
+import tensorflow as tf
 
+from albert_tf.tasks.learned import learned_task
 from albert_tf.trainer import FinetuneOptions, finetune
-from tests.toy_task import write_pretrained
+from tests.toy_task import tokenizer, write_pretrained
 
 COUNT = 20
 TAGS = ("O", "B-PER", "I-PER")
@@ -116,31 +119,43 @@ FORMS = {
 }
 
 
-@pytest.mark.exhaustive
+def options_for(folder, task, name):
+    """Options of a run in a folder of its own, and its files."""
+    form, output = FORMS[task][name], folder / name
+    output.mkdir()
+    if isinstance(form, tuple):
+        (output / form[0]).write_text(form[1], encoding="utf-8")
+    train, dev = (output / form[0] if isinstance(form, tuple) else form() for _ in range(2))
+    values = {"pretrained": folder / "pretrained", "train": train, "dev": dev, "output": output / "run", "task": task}
+    values |= {"labels": TAGS} if task == "token_classification" else {}
+    return FinetuneOptions(**values, epochs=2, batch_size=8, max_length=32, learning_rate=1e-3)
+
+
 @pytest.mark.parametrize("task", FORMS)
-def test_equal_examples_give_equal_weights(tmp_path, task):
-    write_pretrained(tmp_path / "pretrained")
-    weights = {}
-    for name, form in FORMS[task].items():
-        folder = tmp_path / name
-        folder.mkdir()
-        if isinstance(form, tuple):
-            (folder / form[0]).write_text(form[1], encoding="utf-8")
-        train, dev = (folder / form[0] if isinstance(form, tuple) else form() for _ in range(2))
-        labels = {"labels": TAGS} if task == "token_classification" else {}
-        options = FinetuneOptions(
-            pretrained=tmp_path / "pretrained",
-            train=train,
-            dev=dev,
-            output=folder / "run",
-            task=task,
-            epochs=2,
-            batch_size=8,
-            max_length=32,
-            learning_rate=1e-3,
-            **labels,
+def test_equal_examples_give_equal_batches(tmp_path, task):
+    batches = {}
+    for name in FORMS[task]:
+        options = options_for(tmp_path, task, name)
+        kind = learned_task(task)
+        data = kind(None, options.settings).read(options.train)
+        arguments = kind(None, options.settings).model_arguments(data)
+        facts = {"labels": arguments["labels"]} if arguments.get("labels") else {}
+        examples = kind(tokenizer(), options.settings.with_facts(task=task, max_length=32, **facts)).training_examples(
+            data
         )
-        assert finetune(options).steps == 6
-        weights[name] = (folder / "run/model.safetensors").read_bytes()
-    different = [name for name, value in weights.items() if value != next(iter(weights.values()))]
-    assert not different
+        batches[name] = tf.nest.flatten(examples.training_batch(np.arange(len(examples.lengths))))
+    first, *others = batches
+    assert sum(array.size for array in batches[first]) > 10 * COUNT
+    for name in others:
+        for array, expected in zip(batches[name], batches[first], strict=True):
+            np.testing.assert_array_equal(array, expected, err_msg=name)
+
+
+@pytest.mark.exhaustive
+def test_equal_examples_give_equal_weights(tmp_path):
+    write_pretrained(tmp_path / "pretrained")
+    names = ("CoNLL", "classes")
+    for name in names:
+        assert finetune(options_for(tmp_path, "token_classification", name)).steps == 6
+    first, second = ((tmp_path / name / "run/model.safetensors").read_bytes() for name in names)
+    assert first == second

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import pathlib
 import shutil
 
 import numpy as np
@@ -13,7 +12,7 @@ import safetensors.numpy
 from albert_tf import AlbertConfig, AlbertForPreTraining
 from albert_tf.checkpoints import read
 from albert_tf.data.finetuning.classification import read_texts
-from albert_tf.export import load_folder
+from albert_tf.inference.folder import load_folder
 from albert_tf.metrics import ConstantScore, RegressionScores
 from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
 from albert_tf.tasks.sequence_classification.task import TextClassification
@@ -23,6 +22,7 @@ from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.starting_model import default_rate
 from tests import toy_task
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
+from tests.trainer import mirrored_finetuning
 from tests.trainer.mood_runs import options_for, predictions, write_files
 
 
@@ -31,6 +31,7 @@ def files(tmp_path_factory):
     return write_files(tmp_path_factory.mktemp("finetuning"))
 
 
+@pytest.mark.exhaustive
 def test_the_default_learning_rate_is_that_of_a_small_model_and_recorded(files, tmp_path):
     finetune(options_for(files, tmp_path / "run"))
     assert json.loads((tmp_path / "run" / "recipe.json").read_text())["learning_rate"] == 1e-3
@@ -39,9 +40,7 @@ def test_the_default_learning_rate_is_that_of_a_small_model_and_recorded(files, 
 
 def test_a_label_column_of_different_values_looks_wrong(files):
     rows = [{"text": f"text {n}", "label": f"2026-01-{n}"} for n in range(30)]
-    with pytest.warns(
-        UserWarning, match=r"^the examples has 30 different labels in 30 rows; 'label' looks like the wr"
-    ):
+    with pytest.warns(UserWarning, match=r"^the examples has 30 different labels in 30 rows; 'label' looks like"):
         TextClassification(None, ClassificationSettings()).model_arguments(load_examples(rows))
 
 
@@ -69,8 +68,7 @@ def test_a_separable_task_is_learnt(learnt):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("keep", ["best", "last"])
-def test_weights_that_were_evaluated_are_not_evaluated_again(keep, files, tmp_path, monkeypatch):
+def test_weights_that_were_evaluated_are_not_evaluated_again(files, tmp_path, monkeypatch):
     evaluations, evaluator = [], TextClassification.evaluator
 
     def counting_evaluator(*args):
@@ -78,11 +76,12 @@ def test_weights_that_were_evaluated_are_not_evaluated_again(keep, files, tmp_pa
         return lambda: evaluations.append(evaluate()) or evaluations[-1]
 
     monkeypatch.setattr(TextClassification, "evaluator", counting_evaluator)
-    report = finetune(options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=3, keep=keep))
+    report = finetune(options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=3))
     assert len(evaluations) == 3
-    assert report.kept_evaluation == {"best": 1, "last": 3}[keep]  # all scores are equal
+    assert report.kept_evaluation == 1  # all scores are equal
 
 
+@pytest.mark.exhaustive
 def test_what_is_wrong_is_noted(learnt, files, tmp_path):
     assert learnt[1].notes == ()
     report = finetune(options_for(files, tmp_path / "run", learning_rate=1e-12))
@@ -110,7 +109,6 @@ def test_the_folder_holds_the_weights_that_were_scored(learnt):
     options, report = learnt
     loaded = load_folder(options.output)
     assert loaded.model.labels == ("gloomy", "pleasant")
-    assert loaded.model.labels == ("gloomy", "pleasant")
     examples, again = evaluate_folder(options.output, options.dev)
     assert examples == report.dev_examples
     assert again.scores == report.scores
@@ -130,7 +128,8 @@ def test_a_report_of_an_earlier_version_is_read(learnt, tmp_path):
 @pytest.mark.exhaustive
 def test_rules_hold_the_encoder_still(files, tmp_path):
     rules = (("encoder/", 0.0), (".*", 1.0))
-    finetune(options_for(files, tmp_path / "run", learning_rate=1e-2, learning_rate_rules=rules))
+    report = finetune(options_for(files, tmp_path / "run", learning_rate=1e-2, learning_rate_rules=rules))
+    assert report.trained_parameters == CONFIG.hidden_size * 2 + 2
     before, after = read(files / "pretrained").arrays, read(tmp_path / "run").arrays
     kernels = [name for name in before if "attention" in name and "kernel" in name]
     assert kernels
@@ -176,11 +175,9 @@ def test_the_learning_rate_rises_and_falls(learnt):
 
 
 @pytest.mark.exhaustive
-def test_equal_options_give_equal_bits_and_each_option_counts(files):
+def test_each_option_counts(files):
     changes = {
         "a": {},
-        "b": {},
-        "seed": {"seed": 6},
         "lamb": {"optimizer": "lamb"},
         "no_decay": {"weight_decay": 0.0},
         "no_warmup": {"warmup_proportion": 0.0},
@@ -191,27 +188,16 @@ def test_equal_options_give_equal_bits_and_each_option_counts(files):
     for name, change in changes.items():
         finetune(options_for(files, files / name, **{**common, **change}))
     weights = {name: (files / name / "model.safetensors").read_bytes() for name in changes}
-    assert weights.pop("a") == weights["b"]
     assert len(set(weights.values())) == len(weights)
-    assert predictions(files / "a") == predictions(files / "b")
-
-
-@pytest.mark.exhaustive
-def test_evaluations_within_an_epoch(files, tmp_path):
-    changes = {"epochs": 2, "evaluations_per_epoch": 2, "learning_rate": 1e-3}
-    report = finetune(options_for(files, tmp_path / "run", **changes))  # 3 updates an epoch, evaluated every 2
-    assert (report.steps, len(report.score_by_evaluation)) == (6, 3)
 
 
 @pytest.mark.exhaustive
 def test_parts_of_a_batch_and_bfloat16(files, tmp_path):
-    whole = finetune(options_for(files, tmp_path / "whole", batch_size=20))
-    parts = finetune(options_for(files, tmp_path / "parts", batch_size=20, gradient_accumulation_steps=4))
-    assert parts.steps == whole.steps == 2
-    before, after = read(tmp_path / "whole").arrays, read(tmp_path / "parts").arrays
-    assert max(np.abs(before[name] - after[name]).max() for name in before) < 0.01
-    finetune(options_for(files, tmp_path / "bfloat16", dtype_policy="mixed_bfloat16", remat="block"))
-    assert read(tmp_path / "bfloat16").arrays["classifier/kernel"].dtype == np.float32
+    parts = {"batch_size": 20, "gradient_accumulation_steps": 4, "dtype_policy": "mixed_bfloat16", "remat": "block"}
+    assert finetune(options_for(files, tmp_path / "run", **parts)).steps == 2
+    assert read(tmp_path / "run").arrays["classifier/kernel"].dtype == np.float32
+    with pytest.raises(ValueError, match=r"must divide .*gradient_accumulation_steps=3"):
+        finetune(options_for(files, tmp_path / "other", **{**parts, "gradient_accumulation_steps": 3}))
 
 
 @pytest.mark.parametrize(
@@ -250,14 +236,11 @@ def test_a_learning_rate_that_is_none_is_refused(files, tmp_path, rate):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("from_scratch", [False, True])
-def test_training_starts_from_the_pretrained_weights_or_without_them(files, from_scratch):
-    output = files / f"start_{from_scratch}"
-    finetune(options_for(files, output, from_scratch=from_scratch, learning_rate=1e-12))
-    before, after = read(files / "pretrained").arrays, read(output).arrays
-    assert after["classifier/kernel"].shape == (CONFIG.hidden_size, 2)
+def test_training_may_start_from_random_weights(files):
+    finetune(options_for(files, files / "scratch", from_scratch=True, learning_rate=1e-12))
+    before, after = read(files / "pretrained").arrays, read(files / "scratch").arrays
     name = "encoder/embeddings/word_embeddings"
-    assert (np.abs(before[name] - after[name]).max() < 1e-9) == (not from_scratch)
+    assert np.abs(before[name] - after[name]).max() > 1e-3
 
 
 @pytest.mark.exhaustive
@@ -338,10 +321,10 @@ def test_what_cannot_be_is_refused_before_anything_is_written(bad_files, changes
 def test_two_devices_give_the_weights_of_one(tmp_path, run_python, monkeypatch):
     monkeypatch.setattr(toy_task, "CONFIG", CONFIG.replace(classifier_dropout_prob=0.0))
     write_pretrained(tmp_path / "pretrained")
-    write_mood_table(tmp_path / "train.tsv", 60, seed=1)
+    write_mood_table(tmp_path / "train.tsv", 28, seed=1)
     write_mood_table(tmp_path / "dev.tsv", 20, seed=2)
-    for strategy in ("one_device", "mirrored"):
-        run_python(pathlib.Path(__file__).with_name("mirrored_finetuning.py"), tmp_path, strategy)
+    mirrored_finetuning.main(tmp_path, "one_device")
+    run_python(mirrored_finetuning.__file__, tmp_path, "mirrored")
     one, two = (
         safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in ("one_device", "mirrored")
     )

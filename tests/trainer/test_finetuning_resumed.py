@@ -87,7 +87,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(files, tmp_path):
     options = options_for(files, tmp_path / "whole", seed=5, learning_rate=1e-2, epochs=4)
     finetune(options)
     killed = options.model_copy(update={"output": tmp_path / "killed"})
-    for step in (1, 4, 4):
+    for step in (1, 4):  # before the first checkpoint, and after one
         command = [sys.executable, "-c", KILLED, killed.model_dump_json(), str(step)]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
         assert done.returncode == -signal.SIGKILL, done.stderr
@@ -155,6 +155,7 @@ def test_a_folder_that_another_process_writes_is_refused(files, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.exhaustive
 def test_a_file_in_place_of_a_folder_is_named_before_work_begins(files, tmp_path):
     finetune(options_for(files, tmp_path))
     for name in ("logs", "checkpoints"):

@@ -96,11 +96,9 @@ def test_workers_of_other_machines_know_each_other(with_ssh):
     ]
 
 
-@pytest.mark.parametrize(
-    ("where", "told"), [("2", signal.SIGTERM), ("2", signal.SIGINT), ("host-a,host-b", signal.SIGINT)]
-)
-def test_a_signal_goes_to_all_workers(where, told, with_ssh):
-    process = start(sys.executable, LAUNCHER, where, sys.executable, "-u", "-c", OBEY, **with_ssh)
+@pytest.mark.parametrize(("where", "told"), [("2", signal.SIGTERM), ("host-a,host-b", signal.SIGINT)])
+def test_a_signal_goes_to_all_workers_which_do_not_start_again(where, told, with_ssh):
+    process = start(sys.executable, LAUNCHER, "--restarts", 5, where, sys.executable, "-u", "-c", OBEY, **with_ssh)
     assert {process.stdout.readline() for _ in range(2)} == {"0: here\n", "1: here\n"}
     process.send_signal(told)
     said, _ = process.communicate(timeout=30)
@@ -194,15 +192,6 @@ def test_when_one_fails_all_start_again(tmp_path, restarts, status, times, start
     assert done.stderr.splitlines() == said * (starts - 1)
 
 
-def test_workers_that_were_told_to_stop_do_not_start_again():
-    process = start(sys.executable, LAUNCHER, "--restarts", 5, "2", sys.executable, "-u", "-c", OBEY)
-    assert {process.stdout.readline() for _ in range(2)} == {"0: here\n", "1: here\n"}
-    process.terminate()
-    said, _ = process.communicate(timeout=30)
-    assert sorted(said.splitlines()) == ["0: saved", "1: saved"]
-    assert process.returncode == 143
-
-
 def test_a_signal_ends_the_pause_before_a_restart():
     process = start(
         sys.executable, LAUNCHER, "--restarts", 9, "1", sys.executable, "-S", "-c", "import sys; sys.exit(1)"
@@ -255,11 +244,10 @@ def test_pods_know_each_other_and_are_done_when_the_run_is(tmp_path):
     typer.main.get_command(app).commands["pretrain"].make_context("pretrain", command.split()[1:])
 
 
-@pytest.mark.parametrize("status", [0, 2, 75])
-def test_the_status_of_a_run_is_that_of_its_pod(tmp_path, status):
-    process = pod(tmp_path, f"import sys; sys.exit({status})")
+def test_the_status_of_a_run_is_that_of_its_pod(tmp_path):
+    process = pod(tmp_path, "import sys; sys.exit(75)")
     process.communicate(timeout=30)
-    assert process.returncode == status
+    assert process.returncode == 75
 
 
 def test_a_pod_that_is_taken_away_saves_and_is_not_done(tmp_path):

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from albert_tf.inference import load_folder
+import albert_tf
 from albert_tf.tasks.sequence_classification.task import TextClassification
 from albert_tf.trainer import FinetuneOptions, finetune, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
@@ -65,7 +65,7 @@ def test_predictions_are_those_of_the_run(files, learnt):
     assert (examples, evaluation.scores) == (61, learnt.scores)
     with (files / "dev.tsv").open(encoding="utf-8") as file:
         texts = [row[0] for row in csv.reader(file, delimiter="\t")][1:]
-    found = [one.probabilities for one in load_folder(files / "windows").classify(texts)]
+    found = [one.probabilities for one in albert_tf.pipeline(files / "windows")(texts)]
     expected = [float(row["probability of pleasant"]) for row in predictions(files / "windows")]
     np.testing.assert_allclose([one["pleasant"] for one in found], expected, atol=1e-5)
 
@@ -82,6 +82,7 @@ def test_each_window_has_the_label_and_the_weight_of_its_text(files):
     np.testing.assert_allclose(weights, [5 / 8, 5 / 8, 5 / 2, 5 / 8, 5 / 8])
 
 
+@pytest.mark.exhaustive
 def test_a_run_says_which_texts_were_cut(files, cut):
     assert cut.cut_examples == 80
     assert [note.partition(" as far")[0] for note in cut.notes[:4:2]] == [
@@ -110,6 +111,7 @@ def shown():
         yield
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("shown")
 def test_commands_say_once_which_texts_were_cut(files, learnt, cut, tmp_path):
     data, expected = ("--data", files / "dev.tsv"), f"albert-tf: 30 {CUT.format(61)}"

@@ -18,7 +18,6 @@ from albert_tf.trainer.recipe import TrainingRecipe
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.run_state import TrainingState
 from tests.models.small import CONFIG, make_pretraining_batch
-from tests.parameters import first_of
 from tests.small_pipeline import small_recipe
 
 DROPOUT = CONFIG.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
@@ -98,13 +97,12 @@ def test_behind_a_scaled_loss_the_optimizer_is_known(everything):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("initial_scale", first_of([2.0**15, 3e38]))
-def test_averages_and_the_scale_of_the_loss_are_resumed(initial_scale, tmp_path):
+def test_averages_and_the_scale_of_the_loss_are_resumed(tmp_path):
     training = TrainingRecipe(num_train_steps=100, batch_size=4)
 
     def start(folder):
         inner = Lamb(0.02, use_ema=True, ema_momentum=0.8)
-        model = make_model(keras.optimizers.LossScaleOptimizer(inner, initial_scale=initial_scale), DROPOUT)
+        model = make_model(keras.optimizers.LossScaleOptimizer(inner, initial_scale=3e38), DROPOUT)
         return model, TrainingState(folder, model, training, {})
 
     class Save(keras.callbacks.Callback):
@@ -124,7 +122,7 @@ def test_averages_and_the_scale_of_the_loss_are_resumed(initial_scale, tmp_path)
         np.testing.assert_array_equal(a, b)
     scale = float(resumed.optimizer.dynamic_scale.numpy())
     assert scale == float(whole.optimizer.dynamic_scale.numpy())
-    assert scale == initial_scale if initial_scale < 1e38 else scale < initial_scale
+    assert scale < 3e38
 
 
 # === A bad loss ===
@@ -142,7 +140,7 @@ def poisoned(step, value):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("steps_per_execution", first_of([1, 6]))
+@pytest.mark.parametrize("steps_per_execution", [1, 6])
 def test_a_loss_that_is_not_finite_is_named_with_step_rate_and_gradients(steps_per_execution):
     model = make_model(steps_per_execution=steps_per_execution)
     with pytest.raises(ValueError, match="The loss is not finite") as caught:

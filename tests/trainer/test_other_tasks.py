@@ -6,12 +6,14 @@ import random
 import pytest
 import tensorflow as tf
 
-from albert_tf.export import export_onnx, export_saved_model, load_folder
+import albert_tf
+from albert_tf.export import export_onnx, export_saved_model
 from albert_tf.files.json import read_json
-from albert_tf.inference.loading import load_model
+from albert_tf.inference.folder import load_folder
 from albert_tf.metrics import ChoiceScores, ConstantScore, LabelScores, TagScores
 from albert_tf.tasks.token_classification.evaluation import TagEvaluation
 from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagged
+from albert_tf.tasks.token_classification.task import TokenClassification
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder, predict_folder
 from tests.toy_task import tokenizer, write_pretrained
@@ -53,6 +55,9 @@ def options_for(files, output, task, file, **changes):
 @pytest.mark.parametrize("file", ["words.conll", "spans.jsonl"])
 def test_entities_are_learnt(files, tmp_path, file):
     report = finetune(options_for(files, tmp_path / "run", "token_classification", file))
+    tags_words = file == "words.conll"
+    assert report.tags_words is load_folder(tmp_path / "run").settings.tag_words is tags_words
+    assert read_json(tmp_path / "run/recipe.json", cure="")["tag_words"] is tags_words
     assert isinstance(report.scores, TagScores)
     assert report.main_score == "f1"
     assert report.scores.f1 > 0.9
@@ -62,7 +67,7 @@ def test_entities_are_learnt(files, tmp_path, file):
     found = [span["text"] for row in rows for span in row["spans"]]
     assert all(span["text"] == row["text"][span["start"] : span["end"]] for row in rows for span in row["spans"])
     assert sum(text in NAMES for text in found) > 50
-    assert ("tags" in rows[0]) == (file == "words.conll")
+    assert ("tags" in rows[0]) == tags_words
     examples, again = evaluate_folder(tmp_path / "run", files / file)
     assert (examples, again.scores) == (60, report.scores)
 
@@ -99,15 +104,14 @@ def test_parts_of_speech_are_learnt(files, parts_of_speech, tmp_path):
 @pytest.mark.exhaustive
 def test_neighbours_of_the_same_part_of_speech_are_words_of_their_own_in_exports(parts_of_speech, tmp_path):
     text = "the house house river"
-    (expected,) = load_folder(parts_of_speech[0]).find_entities([text])
+    expected = albert_tf.pipeline(parts_of_speech[0])(text)
     assert [(word.text, word.label) for word in expected] == list(zip(text.split(), ["DET", "NOUN", "NOUN", "NOUN"]))
     exported = (
         export_saved_model(parts_of_speech[0], tmp_path, "saved").folder,
         export_onnx(parts_of_speech[0], tmp_path, "onnx", precisions=["float32"]).folder,
     )
     for folder in exported:
-        (words,) = load_model(folder).find_entities([text])
-        assert [(word.label, word.start, word.end) for word in words] == [
+        assert [(word.label, word.start, word.end) for word in albert_tf.pipeline(folder)(text)] == [
             (word.label, word.start, word.end) for word in expected
         ]
     served = tf.saved_model.load(str(exported[0])).signatures["serving_default"](text=tf.constant([text, "the"]))
@@ -178,18 +182,11 @@ def test_texts_without_entities_are_said_in_a_sentence():
     ]
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(
-    ("train", "dev", "given", "expected"),
-    [
-        ("words.conll", "spans.jsonl", None, True),
-        ("spans.jsonl", "words.conll", None, False),
-        ("words.conll", "words.conll", False, False),
-    ],
+    ("train", "given", "expected"),
+    [("words.conll", None, True), ("spans.jsonl", None, False), ("words.conll", False, False)],
 )
-def test_whether_words_are_tagged_follows_from_the_training_file(files, tmp_path, train, dev, given, expected):
-    options = options_for(files, tmp_path / "run", "token_classification", train, epochs=1, tag_words=given)
-    report = finetune(options.model_copy(update={"dev": files / dev}))
-    assert report.tags_words is load_folder(tmp_path / "run").settings.tag_words is expected
-    assert read_json(tmp_path / "run/recipe.json", cure="")["tag_words"] is expected
-    assert evaluate_folder(tmp_path / "run", files / dev)[1].scores == report.scores
+def test_whether_words_are_tagged_follows_from_the_training_file(files, tmp_path, train, given, expected):
+    options = options_for(files, tmp_path / "run", "token_classification", train, tag_words=given)
+    task = TokenClassification(None, options.settings)
+    assert task.learnt_settings(task.read(options.train)) == {"tag_words": expected}

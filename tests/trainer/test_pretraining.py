@@ -3,10 +3,9 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -34,10 +33,8 @@ from tests.trainer.runs import (
 )
 
 SHORT = {"num_train_steps": 10, "evaluate_every": 10, "save_every": 10}
-# The recipes of large, xlarge and xxlarge differ from base only in numbers that are shrunk here.
-RECIPES = [
-    REPOSITORY / f"training/recipes/{name}.toml" for name in ("quickstart", "base_v1", "base_v2", "novels", "nsmc")
-]
+# Those of large, xlarge and xxlarge differ from base only in numbers that are shrunk here; tests/demos runs two others.
+RECIPES = [REPOSITORY / f"training/recipes/{name}.toml" for name in ("base_v1", "base_v2", "novels")]
 SMALL = {
     **{"embedding_size": 16, "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64},
     **{"num_hidden_layers": 2, "vocab_size": VOCAB_SIZE},
@@ -86,6 +83,8 @@ def test_unigram_entropy_is_that_of_the_masked_tokens(pipeline, finished):
 @pytest.mark.exhaustive
 def test_a_killed_run_goes_on_to_the_same_bits(pipeline, finished, tmp_path):
     file, run = write_recipe(tmp_path / "recipe.toml", small_recipe(pipeline)), tmp_path / "run"
+    run.mkdir()
+    (run / ".recipe.json.abc").write_text("{")  # which an earlier kill has cut short
     process = start(*PRETRAIN, file, "--output", run)
     wait_for_checkpoint(run, 20, process)
     process.kill()
@@ -97,19 +96,17 @@ def test_a_killed_run_goes_on_to_the_same_bits(pipeline, finished, tmp_path):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("step", "told"), [(23, signal.SIGTERM), (30, signal.SIGINT)])
-def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(
-    pipeline, finished, tmp_path, capsys, step, told
-):
+def test_a_run_that_is_told_to_stop_saves_at_once_and_goes_on_to_the_same_bits(pipeline, finished, tmp_path, capsys):
     """In the middle of an interval, whose means have to go on too, and at the end of one."""
-    stopped = stop_at(step, parse_recipe(small_recipe(pipeline)), tmp_path / "run", told)
-    assert (stopped.finished, stopped.num_train_steps, stopped.results) == (False, step, {})
-    assert {path.name for path in (tmp_path / "run/checkpoints").iterdir()} == {"step-20", f"step-{step}"}
-    with pytest.raises(SystemExit) as ended, user_errors():
-        end_if_stopped(stopped)
-    assert ended.value.code == 128 + told
-    said = f"albert-tf: Interrupted at step {step}; the state was saved, and the same command resumes.\n"
-    assert capsys.readouterr().err == said
+    for step, told in ((23, signal.SIGTERM), (30, signal.SIGINT)):
+        stopped = stop_at(step, parse_recipe(small_recipe(pipeline)), tmp_path / "run", told)
+        assert (stopped.finished, stopped.num_train_steps, stopped.results) == (False, step, {})
+        assert (tmp_path / f"run/checkpoints/step-{step}/state.json").exists()
+        with pytest.raises(SystemExit) as ended, user_errors():
+            end_if_stopped(stopped)
+        assert ended.value.code == 128 + told
+        said = f"albert-tf: Interrupted at step {step}; the state was saved, and the same command resumes.\n"
+        assert capsys.readouterr().err == said
     report = pretrain(parse_recipe(small_recipe(pipeline)), tmp_path / "run", show_progress=False)
     assert (report.finished, report.num_train_steps) == (True, 60)
     assert end_if_stopped(report) is None
@@ -196,11 +193,7 @@ def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(pipe
         ),
         ("model", {"hidden_size": 16}, r"step-60 was saved with another model: hidden_size \(there 32, here 16\)"),
         ("model", {"num_hidden_layers": 1}, r"another model: num_hidden_layers \(there 2, here 1\); resume with"),
-        (
-            "training",
-            {"dtype_policy": "mixed_float16"},
-            "The variables in .*step-60 do not match the recipe.s model and precision",
-        ),
+        ("training", {"dtype_policy": "mixed_float16"}, "The variables in .*step-60 do not match the recipe.s model"),
     ],
 )
 def test_a_checkpoint_of_another_optimizer_or_model_is_refused(pipeline, finished, tmp_path, section, changes, message):
@@ -225,17 +218,6 @@ def test_fewer_updates_than_were_made_are_refused(pipeline, finished, tmp_path):
         ),
     ):
         pretrain(recipe, tmp_path / "run", allow_changed=True)
-
-
-@pytest.mark.exhaustive
-def test_a_longer_recipe_has_no_results_until_it_ends(pipeline, finished, tmp_path):
-    run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
-    recipe = parse_recipe(small_recipe(pipeline, num_train_steps=80))
-    with pytest.warns(UserWarning, match="num_train_steps"):
-        stopped = stop_at(65, recipe, run, allow_changed=True)
-    assert not stopped.finished
-    assert not (run / "results.json").exists()
-    assert pretrain(recipe, run, show_progress=False).results == json.loads((run / "results.json").read_text())
 
 
 @pytest.mark.exhaustive
@@ -272,12 +254,6 @@ def test_damage_in_held_out_examples_is_named(pipeline, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_a_folder_whose_recipe_was_cut_short_by_a_kill_is_taken(pipeline, tmp_path):
-    (tmp_path / ".recipe.json.abc").write_text("{")
-    assert pretrain(parse_recipe(small_recipe(pipeline, **SHORT)), tmp_path, show_progress=False).finished
-
-
-@pytest.mark.exhaustive
 def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(pipeline, finished, tmp_path):
     shutil.copytree(finished.model_folder.parent, tmp_path / "run")
     (data,) = (tmp_path / "run/checkpoints/step-60").glob("state.data*")
@@ -291,25 +267,23 @@ def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(pipe
 
 
 @pytest.mark.exhaustive
-def test_a_full_disk_leaves_the_checkpoints_before_it_whole(pipeline, finished, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(finished.model_folder.parent, run)
+def test_a_longer_recipe_on_a_full_disk_has_no_results_but_the_checkpoints_before_it(pipeline, finished, tmp_path):
+    run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
     recipe = parse_recipe(small_recipe(pipeline, num_train_steps=80))
-    (run / "recipe.json").write_text(json.dumps(recipe.model_dump(mode="json")))
-    program = (
-        "import json, resource, sys; from albert_tf.trainer import parse_recipe, pretrain; "
-        "limit = lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)); "
-        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); limit(60_000); "
-        "pretrain(parse_recipe(json.load(open(sys.argv[1]))), sys.argv[2], show_progress=False)"
-    )
-    file = tmp_path / "recipe.json"
-    file.write_text(json.dumps(small_recipe(pipeline, num_train_steps=80)))
-    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-c", program, str(file), str(run)]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert "Could not write the checkpoint of step 80" in result.stderr.strip().splitlines()[-1]
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, limits[1]))
+    try:
+        with (
+            pytest.warns(UserWarning, match="num_train_steps"),
+            pytest.raises(OSError, match="Could not write the checkpoint of step 80"),
+        ):
+            pretrain(recipe, run, show_progress=False, allow_changed=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not (run / "results.json").exists()
     report = pretrain(recipe, run, show_progress=False)
     assert report.num_train_steps == 80
+    assert report.results == json.loads((run / "results.json").read_text())
 
 
 @pytest.mark.exhaustive

@@ -103,7 +103,5 @@ def test_examples_longer_than_the_model_takes_are_refused(pipeline, tmp_path):
 
 def test_the_best_is_judged_by_a_metric_that_there_is(pipeline, tmp_path):
     recipe = parse_recipe(small_recipe(pipeline, best_metric="masked_lm_los"))
-    with pytest.raises(
-        ValueError, match=r"`best_metric` must be one of \('loss', 'masked_lm.*Received: best_metric='masked_lm_los'"
-    ):
+    with pytest.raises(ValueError, match=r"`best_metric` must be one of \('loss', 'masked_lm.*Received"):
         pretrain(recipe, tmp_path / "run")

@@ -34,6 +34,23 @@ def test_what_matters_fits(width):
     assert ("input wait" in last) == (width == 140)
 
 
+def test_it_says_what_is_compiled():
+    model, written = AlbertForPreTraining(CONFIG), io.StringIO()
+    model.compile("sgd", jit_compile=True)
+    model.make_train_function()
+    line = ProgressLine("pretrain", total=100, tokens_per_step=4096, lines_every=100)
+    line.console = rich.console.Console(file=written, width=60)
+    line.set_model(model)
+    line.on_train_begin()
+    for shape, seconds in (("32 x 128", None), ("32 x 128", 31.4)):
+        model.step_monitor.on_compile(shape, seconds)
+    line.close()
+    assert written.getvalue().splitlines() == [
+        "pretrain  compiling the step for batches of 32 x 128",
+        "pretrain  compiled the step for batches of 32 x 128 in 31 s",
+    ]
+
+
 def test_the_remaining_time_leaves_out_compiling(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])

@@ -110,6 +110,7 @@ def test_files_without_answers_are_refused(files, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.exhaustive
 def test_questions_that_are_left_out_are_counted_and_named(files, tmp_path):
     content = json.loads((files / "v1.json").read_text(encoding="utf-8"))
     for paragraph in content["data"][0]["paragraphs"][:4]:

@@ -31,40 +31,25 @@ def renamed(section: str, old: str, new: str) -> dict:
     return recipe
 
 
-def xla_on(strategy: str) -> dict:
-    recipe = changed("training", "strategy", strategy)
-    recipe["training"]["jit_compile"] = True
-    return recipe
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         (changed("optimizer", "learning_rat", 1), "'optimizer.learning_rat'.*did you mean 'learning_rate'"),
-        (changed("training", "batchsize", 8), "'training.batchsize'.*did you mean 'batch_size'"),
         (renamed("training", "batch_size", "bach_size"), "'training.bach_size'.*did you mean 'batch_size'"),
         (changed("model", "hiden_size", 8), "'model.hiden_size' in the recipe; did you mean 'hidden_size'"),
         (changed("model", "wait", 8), "'model.wait' in the recipe; remove it"),
         ({**GOOD, "optimiser": {}}, "'optimiser'.*did you mean 'optimizer'"),
         (changed("model", "preset", "base_v3"), "`preset` must be one of tiny.* in the recipe; did you mean 'base_v"),
-        (
-            {**GOOD, "model": {"hidden_size": 64}},
-            "must have `preset`, or `weights`, or all sizes. Missing: embedding_size, num_",
-        ),
+        ({**GOOD, "model": {"hidden_size": 64}}, "must have `preset`, or `weights`, or all sizes. Missing"),
         (changed("model", "hidden_size", 130), "multiple of `num_attention_heads`"),
         (changed("optimizer", "learning_rate", -1), "`optimizer.learning_rate` is invalid.*Received: -1"),
         (changed("optimizer", "learning_rate", math.nan), "`optimizer.learning_rate` is invalid.*finite"),
-        (changed("optimizer", "learning_rate", math.inf), "`optimizer.learning_rate` is invalid.*finite"),
         (changed("optimizer", "learning_rate_rules", [["bias", math.nan]]), "learning_rate_rules.*finite"),
         (changed("training", "batch_size", "32"), "`training.batch_size` is invalid.*Received: '32'"),
-        (changed("training", "batch_size", True), "`training.batch_size` is invalid.*Received: True"),
-        (changed("training", "histograms", "yes"), "`training.histograms` is invalid.*Received: 'yes'"),
         (changed("training", "num_train_steps", 10**23), "`training.num_train_steps` is invalid.*less than"),
-        (changed("optimizer", "num_warmup_steps", 10**23), "`optimizer.num_warmup_steps` is invalid.*less than"),
         (changed("data", "texts", ["corpus.txt"]), "'data.texts'.*remove it"),
         (changed("optimizer", "num_warmup_steps", 10**6), "must end within the run.*to step 1000000, num_train_steps="),
         (changed("training", "log_every", 33), "multiple of `log_every`"),
-        (xla_on("mirrored"), '`jit_compile` must be false or "auto".*strategy="mirrored"'),
         ({key: value for key, value in GOOD.items() if key != "training"}, "`training` is missing"),
         (changed("training", "gradient_accumulation_steps", 3), "multiple of `gradient_accumulation_steps`"),
         (changed("training", "remat", "blocks"), '`remat` must be "none", "block" or a number'),

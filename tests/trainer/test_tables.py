@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score, precision_recall_fscore_support
 import albert_tf
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.export import classify, export_saved_model, load_folder
+from albert_tf.export import export_saved_model
 from albert_tf.metrics import ConstantScore, LabelScores, MultiLabelScores, multi_label_scores
 from albert_tf.tasks.sequence_classification.baseline import tfidf_outputs
 from albert_tf.tasks.sequence_classification.evaluation import LabelEvaluation, write_predictions
@@ -87,12 +87,12 @@ def test_several_labels_per_text_are_learnt(files, tmp_path):
     assert report.main_score == "f1_micro"
     assert report.scores.f1_micro > 0.9
     assert report.baseline_score > 0.9
-    loaded = load_folder(tmp_path)
-    assert (loaded.model.problem, loaded.model.labels) == ("multi_label", tuple(TOPICS))
+    predictor = albert_tf.pipeline(tmp_path)
+    assert (predictor.model.model.problem, predictor.model.model.labels) == ("multi_label", tuple(TOPICS))
     lines = [json.loads(line) for line in (files / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
     most = Counter(tuple(line["label"]) for line in lines).most_common(1)[0][1] / 120
     assert report.constant_score == ConstantScore("exact match of the most frequent labels", most)
-    found = classify(loaded, [line["text"] for line in lines])
+    found = predictor([line["text"] for line in lines])
     right = [set(prediction.labels) == set(line["label"]) for prediction, line in zip(found, lines)]
     assert np.mean(right) == pytest.approx(report.scores.exact_match)
     _, again = evaluate_folder(tmp_path, files / "topics.tsv", predictions=tmp_path / "out.tsv")
@@ -115,11 +115,10 @@ def test_the_threshold_of_fine_tuning_is_that_of_every_use(files, tmp_path, thre
         assert len(set(report.threshold.values())) > 1 or threshold == {"law": 0.25} == report.threshold
     _, evaluation = evaluate_folder(tmp_path / "run", files / "topics.tsv", predictions=tmp_path / "out.csv")
     assert evaluation.scores == report.scores
-    loaded = load_folder(tmp_path / "run")
-    assert loaded.settings.threshold == report.threshold
+    predictor = albert_tf.pipeline(tmp_path / "run")
+    assert predictor.model.settings.threshold == report.threshold
     examples = read_texts(files / "topics.jsonl", Columns(separator=","))
-    found = classify(loaded, examples.texts)
-    predicted = [[label in one.labels for label in TOPICS] for one in found]
+    predicted = [[label in one.labels for label in TOPICS] for one in predictor(examples.texts)]
     assert multi_label_scores(examples.label_decisions(TOPICS), predicted, TOPICS) == report.scores
     export = export_saved_model(tmp_path / "run", tmp_path, "saved", threshold={"war": 0.4}).folder
     settings = json.loads((export / "model.json").read_text())
@@ -138,14 +137,10 @@ def test_the_threshold_of_fine_tuning_is_that_of_every_use(files, tmp_path, thre
 
 def test_a_threshold_of_another_model_is_refused(files, tmp_path):
     options = options_for(files, tmp_path, "topics.jsonl", problem="multi_label", threshold={"low": 0.2})
-    with pytest.raises(
-        ValueError, match=r"`threshold` must name labels of the model\. Received: 'low'; did you mean 'law'"
-    ):
+    with pytest.raises(ValueError, match=r"`threshold` must name labels of the model\. Received: 'low'; did you"):
         finetune(options)
     for value in (1.5, "high", {"law": -1}):
-        with pytest.raises(
-            ValueError, match="`threshold` must be a number from 0 to 1, such numbers by label, or 'per"
-        ):
+        with pytest.raises(ValueError, match="`threshold` must be a number from 0 to 1, such numbers by label, or"):
             options_for(files, tmp_path, problem="multi_label", threshold=value)
     with pytest.raises(ValueError, match="`threshold` must be left out unless problem='multi_label'"):
         options_for(files, tmp_path, threshold=0.4)

@@ -1,6 +1,6 @@
 """Two workers train as one device does; when one dies or both are told to, they stop, and the same command goes on.
 
-CI leaves out the five kills, which `make test-cluster` has. `make soak` has more workers and hosts of their own.
+CI leaves out what `make test-cluster` has. `make soak` has more workers and hosts of their own.
 """
 
 import os
@@ -39,7 +39,7 @@ def recipe_for(pipeline, strategy: str, **training) -> dict:
     return recipe
 
 
-def test_two_workers_that_are_stopped_twice_train_as_one_device(pipeline, tmp_path):
+def test_two_workers_of_which_one_is_killed_train_as_one_device(pipeline, tmp_path):
     file, run = write_recipe(tmp_path / "two.toml", recipe_for(pipeline, "multi_worker")), tmp_path / "two"
     chief, worker = start_workers(2, *PRETRAIN, file, "--output", run)
     wait_for_checkpoint(run, 10, chief)
@@ -54,13 +54,6 @@ def test_two_workers_that_are_stopped_twice_train_as_one_device(pipeline, tmp_pa
     assert "Traceback" not in said
     assert not (run / "model").exists()
 
-    stopped = start(sys.executable, LAUNCHER, 2, *PRETRAIN, file, "--output", run)
-    wait_for_checkpoint(run, newest_step(run) + 5, stopped)
-    stopped.send_signal(signal.SIGINT)
-    said, _ = stopped.communicate(timeout=120)
-    assert stopped.returncode == 130, said
-    assert len(re.findall(r"[01]: albert-tf: Interrupted at step \d+; the state was saved", said)) == 2
-
     again = start(sys.executable, LAUNCHER, 2, *PRETRAIN, file, "--output", run)
     said, _ = again.communicate(timeout=300)
     assert again.returncode == 0, said
@@ -72,6 +65,33 @@ def test_two_workers_that_are_stopped_twice_train_as_one_device(pipeline, tmp_pa
     assert losses(run) == [pytest.approx(entry, abs=1e-5) for entry in expected]
     assert len(expected) == STEPS // 5
     assert "val_masked_lm_loss" in expected[1]
+
+
+def test_two_workers_whose_steps_are_programs_of_xla_train_as_one_device(pipeline, tmp_path):
+    short = {"num_train_steps": 10, "evaluate_every": 10, "save_every": 10}
+    recipe = recipe_for(pipeline, "multi_worker", jit_compile=True, **short)
+    file = write_recipe(tmp_path / "two.toml", recipe)
+    two = start(sys.executable, LAUNCHER, 2, *PRETRAIN, file, "--output", tmp_path / "two")
+    said, _ = two.communicate(timeout=300)
+    assert two.returncode == 0, said
+    one = write_recipe(tmp_path / "one.toml", recipe_for(pipeline, "one_device", **short))
+    pretrain(load_recipe(one), tmp_path / "one", show_progress=False)
+    assert largest_difference(tmp_path / "two", tmp_path / "one") < 1e-5
+    assert losses(tmp_path / "two") == [pytest.approx(entry, abs=1e-5) for entry in losses(tmp_path / "one")]
+
+
+@pytest.mark.cluster
+def test_two_workers_that_are_told_to_stop_do_so_at_the_same_step(pipeline, tmp_path):
+    recipe = recipe_for(pipeline, "multi_worker", num_train_steps=10_000)
+    file, run = write_recipe(tmp_path / "two.toml", recipe), tmp_path / "two"
+    stopped = start(sys.executable, LAUNCHER, 2, *PRETRAIN, file, "--output", run)
+    wait_for_checkpoint(run, 5, stopped)
+    stopped.send_signal(signal.SIGINT)
+    said, _ = stopped.communicate(timeout=120)
+    assert stopped.returncode == 130, said
+    steps = re.findall(r"[01]: albert-tf: Interrupted at step (\d+); the state was saved", said)
+    assert len(steps) == 2
+    assert len(set(steps)) == 1
 
 
 def workers_of(launcher: subprocess.Popen) -> list[int]:

@@ -15,7 +15,7 @@ import typer
 from novels import Chapter, read_chapters, write_corpus
 from steps import REPOSITORY, Folders, pretrain_model, run_demo, step, train_vocabulary, write_examples
 
-from albert_tf import AlbertForPreTraining, AlbertTokenizer, data, inference, trainer
+from albert_tf import AlbertForPreTraining, AlbertTokenizer, data, pipeline, trainer
 from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.tables import print_table
 from albert_tf.data.documents import split_sentences
@@ -120,15 +120,15 @@ def continue_pretraining(
 
 def score(folder: pathlib.Path, places: list[tuple[str, str, str]]) -> tuple[str, str]:
     """The mean negative log probability of names, all pieces of which are masked, and the length of sentences."""
-    model = inference.load_folder(folder)
-    names = [model.tokenizer.tokenize(name) for _, name, _ in places]
+    predictor, tokenizer = pipeline(folder), AlbertTokenizer.from_pretrained(folder)
+    names = [tokenizer.tokenize(name) for _, name, _ in places]
     masked = [f"{before}{'[MASK]' * len(pieces)}{after}" for (before, _, after), pieces in zip(places, names)]
     losses = [
         -math.log(mask.probabilities[mask.pieces.index(piece)])
-        for pieces, masks in zip(names, model.fill_mask(masked, top=len(model.tokenizer)))
+        for pieces, masks in zip(names, predictor(masked, top=len(tokenizer)))
         for piece, mask in zip(pieces, masks)
     ]
-    lengths = map(len, model.tokenizer.encode_batch(["".join(place) for place in places]))
+    lengths = map(len, tokenizer.encode_batch(["".join(place) for place in places]))
     return f"{sum(losses) / len(places):.2f}", f"{sum(lengths) / len(places):.1f}"
 
 

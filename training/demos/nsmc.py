@@ -25,7 +25,7 @@ from steps import (
     write_examples,
 )
 
-from albert_tf import inference, trainer
+from albert_tf import pipeline, trainer
 from albert_tf.data import Objective
 
 EXAMPLE_LENGTH = 32  # most reviews fit, and a small model learns faster with short examples
@@ -83,8 +83,7 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], seconds: float) -
 def show_predictions(folders: Folders) -> None:
     """Prints the predictions for two new reviews."""
     texts = ["배우들 연기도 좋고 시간 가는 줄 몰랐어요. 강추!", "돈이 아깝다. 보다가 잠들었다."]
-    model = inference.load_folder(folders.finetuning / "pretrained")
-    for text, prediction in zip(texts, model.classify(texts)):
+    for text, prediction in zip(texts, pipeline(folders.finetuning / "pretrained")(texts)):
         typer.echo(f"{text}  {prediction.label} {prediction.score:.2f}")
     typer.echo("(1: positive, 0: negative; followed by the probability)")
     typer.echo(f"use it:\n  .venv/bin/albert-tf predict {folders.finetuning / 'pretrained'} '{texts[0]}'")

@@ -21,7 +21,7 @@ from steps import (
     write_examples,
 )
 
-from albert_tf import export, inference, report, trainer
+from albert_tf import export, pipeline, report, trainer
 
 
 def quickstart(
@@ -74,17 +74,16 @@ def show_results(pretrained: Any, classifiers: dict[str, Any], exported: Any, se
 
 def show_predictions(exported: Any, folders: Folders) -> None:
     """Prints one prediction for each task."""
-    pretrained = inference.load_folder(folders.pretraining / "model")
-    classifier = inference.load_folder(folders.finetuning / "pretrained")
+    pretrained = pipeline(folders.pretraining / "model")
     masked = "He put his hand in his [MASK] and drew out a letter."
-    (prediction,) = pretrained.fill_mask([masked])[0]
+    (prediction,) = pretrained(masked)
     pieces = ", ".join(f"{piece} {value:.2f}" for piece, value in zip(prediction.pieces, prediction.probabilities))
     print_beside("masked word", masked, pieces)
     first, second = "The old man opened the door and looked out.", "There was nobody there, and he shut it again."
-    probability = pretrained.sentence_order([first], [second])[0]
+    probability = pretrained(first, second)
     print_beside("sentence order", f"{first} | {second}", f"in this order with probability {probability:.2f}")
     passage = '"My dear Watson," said he, "the hound was upon the moor before you came."'
-    label = classifier.classify([passage])[0]
+    label = pipeline(folders.finetuning / "pretrained")(passage)
     print_beside("author", passage, f"{label.label} {label.score:.2f}")
     typer.echo(f"use it:\n  .venv/bin/albert-tf predict {exported.folder.parent} \\\n  {shlex.quote(passage)}")
     typer.echo(f"serve both, then open http://127.0.0.1:8501/:\n  .venv/bin/albert-tf serve {folders.saved_models}")

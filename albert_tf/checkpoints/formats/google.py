@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_head_settings
+from albert_tf.checkpoints.config_files import google_values
 from albert_tf.checkpoints.differences import warn_of_differences
 from albert_tf.checkpoints.names import PROBLEM_TYPES, for_file, num_file_groups
 from albert_tf.config import AlbertConfig
@@ -65,7 +66,7 @@ def write_google(
             "model with save_pretrained, or save only its encoder."
         )
     prefix = location(prefix)
-    values = {**config.to_google(), "num_hidden_groups": num_file_groups(config)}
+    values = {**google_values(config), "num_hidden_groups": num_file_groups(config)}
     warn_of_differences(config, arrays, "google")
     tensors = for_file(config, arrays, "google")
     with temporary_folder(prefix) as folder, tensorflow_writes(prefix):

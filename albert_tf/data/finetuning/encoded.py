@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from albert_tf.data.finetuning.few_shapes import padded_length
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
 from albert_tf.data.finetuning.text_counts import counts_of, report_parts
 from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 # Tokens that are computed at once. With more, a CPU takes longer per token: base_v2 takes 1.6 times as long in
 # bfloat16, and 1.3 times in int8, with batches of 32 rows of 20 to 300 tokens.
 MAX_TOKENS = 1024
+# Labels to be ignored, as in Hugging Face's data.
+IGNORED_LABEL = -100
 # A rough number for texts that are not tokenized yet.
 BYTES_PER_TOKEN = 4
 
@@ -80,18 +83,23 @@ class EncodedTexts:
         """Number of ids of each example: int32 [N]."""
         return self.ids.lengths
 
-    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+    def batch(self, rows: np.ndarray, multiple: int | None = 8) -> Inputs:
         """The model's inputs for some examples, padded to the longest of them.
 
         Args:
             rows: int [B], indices of the examples.
             multiple: L is rounded up to a multiple of this, at most to `max_length`, so that there are few shapes.
+                None: there are fewer, see `padded_length`.
 
         Returns:
             A dict of int32 [B, L]: `input_ids`, `attention_mask`, `token_type_ids`.
         """
         lengths = self.lengths[rows]
-        longest = min(-(-int(lengths.max()) // multiple) * multiple, self.max_length)
+        longest = int(lengths.max())
+        if multiple is None:
+            longest = padded_length(longest, self.max_length)
+        else:
+            longest = min(-(-longest // multiple) * multiple, self.max_length)
         mask = np.arange(longest) < lengths[:, None]  # [B, L]
         ids = np.full(mask.shape, self.pad_token_id, np.int32)
         types = np.zeros(mask.shape, np.int32)

@@ -6,8 +6,11 @@ inference, chosen by backend, processor and mode; layers that are called alone h
 | backend    | processor          | training by our own step, without XLA | inference of `pipeline`, exports | others  |
 |------------|--------------------|---------------------------------------|----------------------------------|---------|
 | TensorFlow | a CPU              | `Programs`                            | `OneDnn`, where oneDNN is on     | `Plain` |
-| TensorFlow | an accelerator     | `Plain`                               | `Plain`                          | `Plain` |
+| TensorFlow | NVIDIA since A100  | `CuDnn`                               | `CuDnn`, in exports `Plain`      | `CuDnn` |
+| TensorFlow | other accelerators | `Plain`                               | `Plain`                          | `Plain` |
 | JAX, torch | any                | `Fused`                               | `Fused`                          | `Fused` |
+
+`CuDnn` is the plain form wherever XLA does not compile, which it sees when a graph is made.
 """
 
 import contextlib
@@ -26,8 +29,10 @@ __all__ = [
     "for_own_step",
     "has_onednn",
     "inference_with",
+    "lacks_flash_attention",
     "mask_to_bias",
     "runs_on_cpu",
+    "runs_on_tpu",
 ]
 
 # Kernels of an encoder change only while a graph of it is made.
@@ -36,11 +41,15 @@ _CHANGING = threading.RLock()
 
 def for_layers() -> Plain:
     """Those of the backend, for every mode."""
-    if keras.backend.backend() == "tensorflow":
-        return Plain()
-    from albert_tf.layers.kernels.fused import Fused
+    if keras.backend.backend() != "tensorflow":
+        from albert_tf.layers.kernels.fused import Fused
 
-    return Fused()
+        return Fused()
+    if lacks_flash_attention():
+        return Plain()
+    from albert_tf.layers.kernels.tensorflow_gpu import CuDnn
+
+    return CuDnn()
 
 
 def for_own_step() -> Plain:
@@ -84,6 +93,26 @@ def has_onednn() -> bool:
     return bool(IsMklEnabled())
 
 
+def lacks_flash_attention() -> str:
+    """Why TensorFlow cannot use cuDNN's flash attention on this machine; "" where it can."""
+    import tensorflow as tf
+
+    details = map(tf.config.experimental.get_device_details, tf.config.get_visible_devices("GPU"))
+    capabilities = [gpu.get("compute_capability", (0, 0)) for gpu in details]
+    if not capabilities:
+        return "there is no GPU"
+    if (lowest := min(capabilities)) < (8, 0):
+        return f"cuDNN has it for NVIDIA GPUs of compute capability 8.0, and here one has {lowest[0]}.{lowest[1]}"
+    return ""
+
+
 def runs_on_cpu() -> bool:
     """Whether there is no accelerator."""
+    if keras.backend.backend() == "torch":  # whose devices Keras does not list
+        return keras.ops.zeros(()).device.type == "cpu"
     return keras.distribution.list_devices()[0].startswith("cpu")
+
+
+def runs_on_tpu() -> bool:
+    """Whether there is a TPU."""
+    return keras.distribution.list_devices()[0].startswith("tpu")

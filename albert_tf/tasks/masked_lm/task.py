@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.data.finetuning.few_shapes import power_of_two
 from albert_tf.tasks.base import TextTask
 from albert_tf.tasks.outputs import NUMBER, STRING, Computed, TensorSpec, as_bytes, collect, softmax
 from albert_tf.tasks.predictions import MaskPrediction
@@ -126,10 +127,14 @@ class MaskedRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def batch(self, rows: np.ndarray, multiple: int = 1) -> dict[str, np.ndarray]:
+    def batch(self, rows: np.ndarray, multiple: int | None = 1) -> dict[str, np.ndarray]:
         """The inputs of some rows, padded to the longest of them."""
         batch = self.encoded.batch(rows, multiple)
-        return {**batch, **self._positions(batch)}
+        positions = self._positions(batch)
+        if multiple is None:
+            added = {name: power_of_two(array.shape[1]) - array.shape[1] for name, array in positions.items()}
+            positions = {name: np.pad(array, ((0, 0), (0, added[name]))) for name, array in positions.items()}
+        return {**batch, **positions}
 
 
 class MaskedInTurn:
@@ -160,7 +165,7 @@ class MaskedInTurn:
     def __len__(self) -> int:
         return len(self.places)
 
-    def batch(self, rows: np.ndarray, multiple: int = 1) -> dict[str, np.ndarray]:
+    def batch(self, rows: np.ndarray, multiple: int | None = 1) -> dict[str, np.ndarray]:
         """The inputs of some rows, padded to the longest of them."""
         batch, places = self.encoded.batch(self.text_of_row[rows], multiple), self.places[rows, None]
         np.put_along_axis(batch["input_ids"], places, self.mask, axis=1)

@@ -70,15 +70,15 @@ class EncodedChoices:
         """Number of ids of the longest choice of each question: int32 [N]."""
         return self.encoded.lengths.reshape(-1, self.num_choices).max(axis=1)
 
-    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+    def batch(self, rows: np.ndarray, multiple: int | None = 8) -> Inputs:
         """The model's inputs for some questions: a dict of int32 [B, C, L], see `EncodedTexts.batch`."""
         rows = (rows[:, None] * self.num_choices + np.arange(self.num_choices)).reshape(-1)
         inputs = self.encoded.batch(rows, multiple)
         return {name: array.reshape(-1, self.num_choices, array.shape[1]) for name, array in inputs.items()}
 
-    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, np.ndarray]:
+    def training_batch(self, rows: np.ndarray, multiple: int | None = 8) -> tuple[Inputs, np.ndarray]:
         """Inputs and labels of some questions."""
-        return self.batch(rows), self.labels[rows]
+        return self.batch(rows, multiple), self.labels[rows]
 
 
 def encode_choices(

@@ -76,7 +76,8 @@ class MultipleChoice(LearnedTask[ChoiceSettings]):
     def write_predictions(self, path, data, evaluation):
         """Writes TSV with the columns `question`, `label` if it is known, `prediction` and a logit per choice.
 
-        A SavedModel returns probabilities alone, whose logarithms are written: the logits but for a constant per row.
+        A SavedModel of an earlier version returns probabilities alone, whose logarithms are written: the logits but for
+        a constant per row.
         """
         header = ["question", "label", "prediction", *(f"logit {n}" for n in range(len(data[0].choices)))]
         labels = ("" if question.label < 0 else question.label for question in data)

@@ -106,7 +106,7 @@ class QuestionWindows:
                     starts[window], ends[window] = self.position[window] + first, self.position[window] + last
         return {"start_positions": starts, "end_positions": ends, "is_impossible": (starts == 0).astype(np.int32)}
 
-    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+    def batch(self, rows: np.ndarray, multiple: int | None = 8) -> Inputs:
         """The model's inputs for some windows, as `EncodedTexts.batch`, with `p_mask`: 1 where no answer can be."""
         inputs = self.encoded.batch(rows, multiple)
         index = np.arange(inputs["input_ids"].shape[1])

@@ -22,8 +22,8 @@ from albert_tf.metrics import (
     classification_scores,
     multi_label_scores,
     regression_scores,
-    undefined_correlation,
 )
+from albert_tf.metrics.glue import undefined_correlation
 from albert_tf.tasks.learned import label_notes, write_table
 from albert_tf.tasks.outputs import Computed, collect, log_softmax, softmax
 from albert_tf.tasks.sequence_classification.settings import DEFAULT_THRESHOLD, Threshold, thresholds_of

@@ -14,7 +14,7 @@ import numpy as np
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
 from albert_tf.files.origins import name_of
-from albert_tf.metrics import best_threshold, f1_label
+from albert_tf.metrics.glue import best_threshold, f1_label
 from albert_tf.tasks.learned import LabelledRows, LearnedTask
 from albert_tf.tasks.outputs import NUMBER, STRING, Computed, TensorSpec, as_bytes, check_labels, padded_bytes
 from albert_tf.tasks.predictions import ClassPrediction, LabelsPrediction

@@ -7,8 +7,8 @@ import dataclasses
 import re
 from collections.abc import Callable, Sequence
 
-from albert_tf.metrics import ConstantScore, TagScores, find_entities, tag_scores
-from albert_tf.metrics.entities import are_of_words, entity_scores, entity_tags
+from albert_tf.metrics import ConstantScore, TagScores, tag_scores
+from albert_tf.metrics.entities import are_of_words, entity_scores, entity_tags, find_entities
 from albert_tf.tasks.learned import label_notes
 from albert_tf.tasks.token_classification.tagged import OUTSIDE, EncodedTags, find_words, first_tokens
 from albert_tf.tokenization.spans import trim_span

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import (
+    IGNORED_LABEL,
     EncodedTexts,
     Inputs,
     best_windows,
@@ -31,7 +32,6 @@ from albert_tf.tokenization.batching import BatchLayout, choose_windows
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
 
-IGNORED_LABEL = -100
 OUTSIDE = "O"
 TAG = re.compile("O|[BIESLU]-.+")
 
@@ -88,13 +88,13 @@ class EncodedTags:
         """Number of ids of each window."""
         return self.encoded.lengths
 
-    def batch(self, rows: np.ndarray, multiple: int = 8) -> Inputs:
+    def batch(self, rows: np.ndarray, multiple: int | None = 8) -> Inputs:
         """The model's inputs for some windows, see `EncodedTexts.batch`."""
         return self.encoded.batch(rows, multiple)
 
-    def training_batch(self, rows: np.ndarray) -> tuple[Inputs, np.ndarray]:
+    def training_batch(self, rows: np.ndarray, multiple: int | None = 8) -> tuple[Inputs, np.ndarray]:
         """Inputs and labels, int32 [B, L], of some windows."""
-        inputs = self.encoded.batch(rows)
+        inputs = self.encoded.batch(rows, multiple)
         labels = np.full(inputs["input_ids"].shape, IGNORED_LABEL, np.int32)
         for index, row in enumerate(rows.tolist()):
             start, count = int(self.start[row]), int(self.count[row])

@@ -65,8 +65,8 @@ class Numbered:
     def __init__(self, encoded):
         self.encoded, self.lengths = encoded, encoded.lengths
 
-    def training_batch(self, rows):
-        return self.encoded.batch(rows), rows.astype(np.int32)
+    def training_batch(self, rows, multiple=8):
+        return self.encoded.batch(rows, multiple), rows.astype(np.int32)
 
 
 def test_the_dataset_holds_all_epochs_with_their_labels(encoded):

@@ -260,11 +260,7 @@ def test_sentences(tmp_path, row, negative, expected):
         (read_questions, [{**ROW, "answer": "x"}, ROW], r"line 2, has no column 'answers' or .*unlike the rows before"),
         (read_tagged, [{"words": ["a"], "tags": ["O"]}, {"text": "a", "spans": []}], "line 2, has no column 'words'"),
         (read_tagged, [{"text": "a", "label": 1}], "must be a string and `spans` a list"),
-        (
-            read_tagged,
-            [{"tokens": ["a"], "ner_tags": [4]}],
-            r"the tags are numbers; set `labels` to their names in order \(--set 'labels=",
-        ),
+        (read_tagged, [{"tokens": ["a"], "ner_tags": [4]}], r"the tags are numbers; set `labels` to their names in"),
         (read_tagged, [{"tokens": ["a"], "tags": [0.5]}], "must be a name or a number"),
         (read_tagged, [{"tokens": ["a", "b"], "tags": ["PER", "B-LOC"]}], "'PER' has no prefix, unlike 'B-LOC'"),
         (read_tagged, [{"text": "abc", "spans": [[0, 2, "X"], [1, 3, "X"]]}], "overlap; keep one"),

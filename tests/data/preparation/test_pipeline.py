@@ -156,9 +156,7 @@ def test_a_finished_folder_is_not_made_again(prepared, corpus):
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
-        ({"max_seq_length": 128}, "max_seq_length is 128, was 64"),
         ({"seed": 1, "ngram": 1}, "ngram is 1, was 3; seed is 1, was 12345"),
-        ({"num_shards": 4}, "num_shards is 4, was 3"),
         ({"do_lower_case": False}, r"settings: another vocabulary, or other options of its tokenizer\. Give"),
     ],
 )
@@ -188,10 +186,8 @@ def test_a_folder_with_other_things_is_refused(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("text", "changes", "message"),
     [
-        (b"", {}, "No text was found in .*; give other files"),
-        (b"\n \n", {}, "No text was found in"),
+        (b"\n \n", {}, "No text was found in .*; give other files"),
         (b"A single line.\n", {}, r"No document has two sentences to make a pair of \(documents: 1, sentences: 1\)"),
-        (b"A.\n\nB.\n\nC.\n", {}, "No document has two sentences"),
         (b"A.\n\nB.\n", {"objective": Objective.NEXT_SENTENCE, "num_shards": 1}, "No document has two sentences"),
         (b"ok\n\xff\n", {}, r"text\.txt is not UTF-8: byte 0xff at byte offset 3"),
         (b"A.\nB.\n", {"objective": Objective.NEXT_SENTENCE}, r"a shard has a single document \(documents in all: 1\)"),
@@ -241,7 +237,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("steps", "shards"), first_of([(2, 0), (5, 0), (7, 2)]))
+@pytest.mark.parametrize(("steps", "shards"), first_of([(2, 0), (7, 2)]))
 def test_a_killed_run_leaves_no_half_shard_and_is_taken_up(corpus, tmp_path, steps, shards):
     """The run halts at every report of progress: three while it tokenises, one before it writes, one in each shard."""
     options = options_for(corpus, tmp_path / "killed", dupe_factor=30, num_shards=4)
@@ -329,7 +325,7 @@ def test_no_flipped_bit_of_a_manifest_changes_a_value(prepared, tmp_path):
     assert all(manifest == prepared.manifest for manifest in taken)  # white space may change
 
 
-@pytest.mark.parametrize("name", ["recipe", "counts", "shard-0"])
+@pytest.mark.parametrize("name", ["recipe", "shard-0"])
 def test_a_damaged_file_of_an_unfinished_run_is_named(corpus, tmp_path, name):
     options, workspace = options_for(corpus, tmp_path / "examples"), tmp_path / "examples" / ".prepare"
 
@@ -357,8 +353,9 @@ def test_shards_do_not_outgrow_memory(tmp_path):
     assert default_num_shards([plain, packed]) == 373
 
 
-@pytest.mark.parametrize("name", ["pretraining-00000-of-00003.tfrecord", "tokenizer/spiece.model"])
-@pytest.mark.parametrize("damage", ["lost", "changed"])
+@pytest.mark.parametrize(
+    ("name", "damage"), [("pretraining-00000-of-00003.tfrecord", "lost"), ("tokenizer/spiece.model", "changed")]
+)
 def test_a_folder_that_lost_a_file_is_made_again(prepared, corpus, tmp_path, name, damage):
     folder = tmp_path / "examples"
     shutil.copytree(prepared.folder, folder)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import PrepareOptions, documents_dataset, name_damage, prepare, pretraining_dataset
+from albert_tf.data import PrepareOptions, documents_dataset, prepare, pretraining_dataset
 from albert_tf.data.pretraining import on_the_fly
 from albert_tf.data.pretraining.on_the_fly import ExampleOrder
 from albert_tf.data.sharding import InputShard
+from albert_tf.data.sources import name_damage
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import CORPUS
 

@@ -1,0 +1,143 @@
+"""Models in files: `from_pretrained`, `save_pretrained`, and more rows for more tokens."""
+
+import pathlib
+from typing import Any, Self
+
+import keras
+
+from albert_tf import checkpoints
+from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, with_positions, with_sharing
+from albert_tf.checkpoints.huggingface import save_huggingface
+from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocabulary
+from albert_tf.files.hub import model_folder
+from albert_tf.keras_internals import layers_within, reshape_variable
+from albert_tf.models import variable_paths
+from albert_tf.models.texts import Preprocessor
+from albert_tf.models.training import TrainableModel
+
+
+class PretrainedModel(TrainableModel):
+    """A model that loads and writes checkpoints, which identify a variable by its path in the model."""
+
+    # The class name of this model in Hugging Face's `config.json`.
+    architecture = ""
+    # Prefix of its variables' paths in checkpoints.
+    root = ""
+
+    def variables_by_path(self) -> dict[str, Any]:
+        """All weights by their paths in checkpoints, without the states of random generators."""
+        return variable_paths.variables_by_path(self, self.root)
+
+    def arrays_by_path(self) -> dict[str, Any]:
+        """The values of all weights as NumPy arrays by their paths in checkpoints, with LoRA updates merged."""
+        return variable_paths.arrays_by_path(self, self.root)
+
+    @classmethod
+    def from_pretrained(
+        cls, path: str | pathlib.Path, new_head: bool = False, *, revision: str | None = None, **kwargs
+    ) -> Self:
+        """Loads a checkpoint. The format is detected automatically.
+
+        Every variable and every tensor must match, except that heads of other tasks in the file are ignored.
+
+        Args:
+            path: a folder written by `save_pretrained` or Hugging Face transformers; a folder with Google's
+                `albert_config.json` and a checkpoint, or that checkpoint's prefix; an unpacked TF Hub module; a
+                KerasHub preset folder; a `.keras` or `.weights.h5` file; or the name of a model on huggingface.co, such
+                as "albert/albert-base-v2", which needs `albert-tf[hub]`. A path that exists is always taken.
+            new_head: bool. Whether a head that the file lacks, or has for other labels, is initialised, not an error.
+            revision: of a name, its branch, tag or commit. None: the newest.
+            **kwargs: constructor arguments, such as `labels`, or `preprocessor`, by default of the folder's tokenizer;
+                and fields of AlbertConfig that differ from the file's, such as `hidden_dropout_prob`. With
+                `share="none"`, layers start with the shared weights and no longer share them. With a larger
+                `max_position_embeddings`, position embeddings are repeated, and with `attention="block_local"` costs
+                are linear in the length. With `vocab_size=len(tokenizer)` there are rows for tokens added to the
+                vocabulary, as with `resize_token_embeddings`. If `labels` are in another order, so are the columns.
+
+        Raises:
+            ValueError: a tensor is not used, a variable is not filled, or shapes differ.
+        """
+        path = model_folder(path, revision)
+        checkpoint = checkpoints.read(path)
+        check_size(checkpoint)
+        changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
+        config = checkpoint.config.replace(**changes)
+        checkpoint = with_positions(with_sharing(with_vocabulary(checkpoint, config), config), config)
+        arguments = {"preprocessor": Preprocessor.beside(path), **kwargs}
+        make: Any = cls
+        model = make(config, **cls.arguments_from_file(dict(checkpoint.settings), arguments))
+        assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
+        return model
+
+    def resize_token_embeddings(self, new_num_tokens: int, seed: int = 0) -> None:
+        """Adds rows for tokens that were added to the vocabulary, to word embeddings and masked-LM biases.
+
+        They are drawn from normal distributions with the mean and deviation of the present ones.
+
+        Args:
+            new_num_tokens: int. The new `vocab_size`, `len(tokenizer)`.
+            seed: int. Seed of the new rows.
+
+        Raises:
+            ValueError: there would be fewer rows than now, or the model was compiled already.
+
+        Example:
+
+        >>> import albert_tf
+        >>> tokenizer = albert_tf.AlbertTokenizer.english()
+        >>> config = albert_tf.AlbertConfig.from_preset("tiny").replace(vocab_size=len(tokenizer))
+        >>> model = albert_tf.AlbertForMaskedLM(config)
+        >>> _ = tokenizer.add_tokens(["[E1]", "[/E1]"])
+        >>> model.resize_token_embeddings(len(tokenizer))
+        >>> model.config.vocab_size
+        30002
+        """
+        check_larger(self.config.vocab_size, new_num_tokens)
+        if self.compiled:
+            raise ValueError(
+                "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
+                "each row; resize it first, or load the weights with from_pretrained(folder, vocab_size=...)."
+            )
+        encoder: Any = getattr(self, "encoder", self)
+        owners = {"word_embeddings": encoder.embeddings, "output_bias": getattr(self, "masked_lm", None)}
+        with self.strategy_scope():
+            for name, owner in owners.items():
+                if owner is not None:
+                    table = keras.ops.convert_to_numpy(getattr(owner, name))
+                    reshape_variable(owner, getattr(owner, name), with_rows(table, new_num_tokens, seed))
+        config = self.config.replace(vocab_size=new_num_tokens)
+        for layer in (self, *layers_within(self)):
+            if hasattr(layer, "config"):
+                layer.config = config
+        self.predict_function = None  # it reads the former rows
+
+    def head_settings(self) -> dict[str, Any]:
+        """Entries of `config.json` that describe the head."""
+        return {}
+
+    def matching(self, checkpoint: Checkpoint, new_head: bool) -> Checkpoint:
+        """The checkpoint with its head adapted to this model or left out; raises ValueError if it does not fit."""
+        del new_head
+        return checkpoint
+
+    @classmethod
+    def arguments_from_file(cls, settings: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        """Constructor arguments: `arguments` override those from the checkpoint."""
+        return {**cls.settings_from_file(settings), **arguments}
+
+    @classmethod
+    def settings_from_file(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        """Constructor arguments from a checkpoint's `config.json`."""
+        return {}
+
+    def save_pretrained(self, folder: str | pathlib.Path) -> None:
+        """Writes `config.json`, `model.safetensors` and the tokenizer (see `Preprocessor.save`) as transformers does.
+
+        Warns:
+            UserWarning: transformers would compute different outputs with these weights, as with KerasHub's masked-LM
+                head. `from_pretrained` restores them exactly.
+        """
+        settings = {"architectures": [self.architecture], **self.head_settings()}
+        save_huggingface(folder, self.config, self.arrays_by_path(), settings)
+        if self.preprocessor is not None:
+            self.preprocessor.save(folder, self.config.vocab_size)
