@@ -3,29 +3,38 @@
 import importlib
 import importlib.abc
 import importlib.util
+import pathlib
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+# An import for type checkers: the module, and its names in or without parentheses.
+_IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
 
-def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package (PEP 562).
+
+def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package (PEP 562), whose names are those that it imports for type checkers.
 
     A name must not be that of its module, which would hide it once the module is imported.
 
     Args:
         package: the package's `__name__`.
-        module_of: for each name the module that defines it, below the package; or beside it, after a dot.
+        file: its `__file__`.
     """
+    imports = _IMPORT.findall(pathlib.Path(file).read_text(encoding="utf-8"))
+    module_of = {name: module for module, *names in imports for name in re.findall(r"\w+", "".join(names))}
 
     def get_name(name: str) -> Any:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f".{module_of[name]}", package), name)
+        if module_of[name] == package:  # a module of the package itself
+            return importlib.import_module(f"{package}.{name}")
+        return getattr(importlib.import_module(module_of[name]), name)
 
-    return get_name, lambda: sorted(module_of)
+    return get_name, lambda: sorted(sys.modules[package].__all__)
 
 
 class FirstImport(importlib.abc.MetaPathFinder):

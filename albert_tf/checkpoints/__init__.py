@@ -14,10 +14,4 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.reading import read
 
 __all__ = ["Checkpoint", "Placement", "read", "save_google", "write"]
-_MODULE_OF = {
-    "Checkpoint": "checkpoint",
-    **dict.fromkeys(("Placement", "write"), "conversion"),
-    "read": "reading",
-    "save_google": "formats.google",
-}
-__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -23,12 +23,4 @@ __all__ = [
     "prepare",
     "pretraining_dataset",
 ]
-_MODULE_OF = {
-    "Manifest": "manifest",
-    **dict.fromkeys(("ExampleOptions", "Objective", "PrepareOptions"), "options"),
-    **dict.fromkeys(("PrepareReport", "prepare"), "preparation.pipeline"),
-    "documents_dataset": "pretraining.on_the_fly",
-    "mask_tokens": "pretraining.mask_tokens",
-    "pretraining_dataset": "reader",
-}
-__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

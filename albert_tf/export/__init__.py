@@ -22,10 +22,4 @@ __all__ = [
     "export_saved_model",
     "write_litert",
 ]
-_MODULE_OF = {
-    **dict.fromkeys(("HubEncoder", "HubReport", "export_hub"), "hub"),
-    **dict.fromkeys(("LiteRTReport", "export_litert", "write_litert"), "litert"),
-    **dict.fromkeys(("OnnxReport", "export_onnx"), "onnx_folder"),
-    **dict.fromkeys(("ExportReport", "export_saved_model"), "saved_model"),
-}
-__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

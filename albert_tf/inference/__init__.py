@@ -15,5 +15,4 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["AnswerPrediction", "ClassPrediction", "Entity", "LabelsPrediction", "MaskPrediction", "Pipeline"]
-_MODULE_OF = {**dict.fromkeys(__all__, ".tasks.predictions"), "Pipeline": "pipeline"}
-__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

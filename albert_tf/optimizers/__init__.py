@@ -11,5 +11,4 @@ if TYPE_CHECKING:
     from albert_tf.optimizers.schedules import WarmupSchedule
 
 __all__ = ["ALBERT_EXCLUSIONS", "AdamW", "Lamb", "WarmupSchedule"]
-_MODULE_OF = {"ALBERT_EXCLUSIONS": "rules", "AdamW": "adamw", "Lamb": "lamb", "WarmupSchedule": "schedules"}
-__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

@@ -21,12 +21,4 @@ __all__ = [
     "train_sentencepiece",
     "train_wordpiece",
 ]
-_MODULE_OF = {
-    "AlbertTokenizer": "tokenizer",
-    "TokenizerLayer": "layer",
-    "VocabularyReport": "training.report",
-    **dict.fromkeys(("cut_text", "find_tokens"), "spans"),
-    "train_sentencepiece": "training.sentencepiece",
-    "train_wordpiece": "training.wordpiece",
-}
-__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+__getattr__, __dir__ = lazy_names(__name__, __file__)

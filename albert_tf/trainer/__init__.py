@@ -28,14 +28,4 @@ __all__ = [
     "parse_recipe",
     "pretrain",
 ]
-_MODULE_OF = {
-    "FinetuneOptions": "task_options",
-    "FinetuneReport": "finetune_report",
-    "TrainingStopped": "fit_loop",
-    "evaluate_folder": "evaluation",
-    "load_examples": "examples",
-    **dict.fromkeys(("PretrainReport", "pretrain"), "pretraining"),
-    **dict.fromkeys(("Recipe", "load_recipe", "parse_recipe"), "recipe"),
-    **dict.fromkeys(("finetune", "finetune_grid"), "finetuning"),
-}
-__getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+__getattr__, __dir__ = lazy_names(__name__, __file__)
