@@ -37,7 +37,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: min(ranks.get(path, len(ranks)) for path in (item.path, *item.path.parents)))
 
 
-gc.disable()  # what is imported stays, so looking for garbage takes time for nothing
+def pytest_configure() -> None:
+    """Has Python look for no garbage while tests are collected: what is imported then stays."""
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
