@@ -60,8 +60,8 @@ class AlbertConfig:
         max_position_embeddings: int. Longest sequence.
         type_vocab_size: int. Number of token types.
         initializer_range: float. Standard deviation of the truncated normal initialiser.
-        layer_norm_eps: float. Added to the variance by every layer normalisation.
-        classifier_dropout_prob: float. Dropout before a task head.
+        layer_norm_eps: float. Added to the variance by layer normalisations.
+        classifier_dropout_prob: float. Dropout before the head of a task; that of sentence order has none.
         share: str. What is shared between layers: `"all"` (ALBERT), `"attention"`, `"ffn"`, or `"none"` (as in BERT).
         embedding_projection: bool or None. Whether embeddings are mapped from E to D. None: only if the two differ, as
             in Google's code; Hugging Face and KerasHub also map embeddings of the hidden width.

@@ -36,6 +36,10 @@ __all__ = [
 class OpenModel(keras.Model):
     """A `keras.Model` that names what a step and metrics of one's own need of Keras' trainer."""
 
+    def has_symbolic_call(self) -> bool:
+        """Whether the model was called with symbolic tensors, so that Keras knows its `input` and `output`."""
+        return bool(self._inbound_nodes)
+
     @property
     def reported_metrics(self) -> Any:
         """All that `fit` reports besides the loss, a CompileMetrics; set by `keras.Model.compile`."""

@@ -3,6 +3,9 @@
 Letters: B batch, L sequence, D hidden, N heads.
 """
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
 import keras
 
 from albert_tf.config import AlbertConfig
@@ -107,3 +110,19 @@ class TransformerBlock(AlbertLayer):
                 "with a copy. Make such blocks in the `__init__` of one layer or model, as AlbertEncoder does."
             )
         return super().get_config()
+
+
+def with_prepared_weights(
+    blocks: Sequence[TransformerBlock], kernels: Plain, after_use: Callable | None = None
+) -> Iterator[tuple[TransformerBlock, tuple]]:
+    """Each block with its weights, prepared once for halves that blocks share; `after_use` changes them for later."""
+    prepared = {half: half.prepare(kernels) for half in halves_of(blocks)}
+    for block in blocks:
+        yield block, tuple(prepared[half] for half in block.halves)
+        if after_use is not None:
+            prepared |= {half: after_use(prepared[half]) for half in block.halves}
+
+
+def halves_of(blocks: Sequence[TransformerBlock]) -> list[Any]:
+    """The halves of the blocks, each once: first those that attend."""
+    return list(dict.fromkeys(half for halves in zip(*(block.halves for block in blocks)) for half in halves))

@@ -1,8 +1,9 @@
 """The encoder and one model for each task, all `keras.Model`s: compile, fit, evaluate, predict, save."""
 
 from albert_tf.models.encoder import AlbertEncoder
+from albert_tf.models.masked_lm import AlbertForMaskedLM
 from albert_tf.models.multiple_choice import AlbertForMultipleChoice
-from albert_tf.models.pretraining import AlbertForMaskedLM, AlbertForPreTraining
+from albert_tf.models.pretraining import AlbertForPreTraining
 from albert_tf.models.question_answering import AlbertForQuestionAnswering
 from albert_tf.models.sentence_embedding import AlbertForSentenceEmbedding
 from albert_tf.models.sequence_classification import AlbertForSequenceClassification

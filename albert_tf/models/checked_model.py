@@ -145,17 +145,21 @@ class CheckedModel(OpenModel):
 
     @property
     def input(self):
-        """The inputs that the model needs, symbolic; `keras.utils.plot_model` shows their shapes."""
-        fields = {name: field for name, field in self.input_fields.items() if not field.optional}
-        return {
-            name: keras.Input((None,) * (len(field.axes) - 1), dtype="int32", name=name)
-            for name, field in fields.items()
-        }
+        """The inputs that the model needs, symbolic, as Keras has them; `keras.utils.plot_model` shows their shapes."""
+        self._call_symbolically()
+        return super().input
 
     @property
     def output(self):
-        """The outputs for these inputs, symbolic."""
-        return self(self.input)
+        """The outputs for `input`, symbolic."""
+        self._call_symbolically()
+        return super().output
+
+    def _call_symbolically(self) -> None:
+        if not self.has_symbolic_call():
+            fields = {name: field for name, field in self.input_fields.items() if not field.optional}
+            shapes = {name: (None,) * (len(field.axes) - 1) for name, field in fields.items()}
+            self({name: keras.Input(shape, dtype="int32", name=name) for name, shape in shapes.items()})
 
     def stateless_call(self, trainable_variables, non_trainable_variables, inputs, *args, **kwargs):
         """As `keras.Model.stateless_call`."""

@@ -13,9 +13,10 @@ from albert_tf.keras_internals import track
 from albert_tf.layers import AlbertEmbeddings, AttentionBlock, FeedForwardBlock, TransformerBlock
 from albert_tf.layers.heads import gather_positions
 from albert_tf.layers.kernels import for_layers
+from albert_tf.layers.transformer_block import with_prepared_weights
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.layer_calls import call_otherwise, with_prepared_weights
+from albert_tf.models.layer_calls import call_otherwise
 
 
 @keras.saving.register_keras_serializable("albert_tf")

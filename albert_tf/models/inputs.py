@@ -61,6 +61,8 @@ ENCODER_INPUTS = {
     "example_ids": Field("BL", optional=True, requires="position_ids"),
     "cls_positions": Field("BS", "L", optional=True),
 }
+MASKED_LM_INPUTS = {**ENCODER_INPUTS, "masked_lm_positions": Field("BP", "L", optional=True)}
+MASKED_LM_LABELS = {"masked_lm_ids": Field("BP", "vocab_size"), "masked_lm_weights": Field("BP", is_real=True)}
 
 _CURES = {
     "vocab_size": "use the tokenizer of these weights",

@@ -1,13 +1,12 @@
-"""The calls of the encoder's transformer blocks, with weights that are prepared once per step.
+"""Other ways to call the encoder's transformer blocks than one after the other.
 
-A plain call is in `encoder.py`. Here are the other two ways: calls that are recomputed in the backward pass, so that
-activations need not be kept; and a loop in the graph, so that neither it nor the time to trace and compile it grows
-with depth.
+Calls that are recomputed in the backward pass need not keep their activations. A loop in the graph neither grows with
+depth, nor does the time to trace and compile it.
 
 Letters: B batch, L sequence, D hidden.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -15,18 +14,7 @@ from keras import ops, tree
 
 from albert_tf.keras_internals import layers_within
 from albert_tf.layers.kernels import Plain
-from albert_tf.layers.transformer_block import TransformerBlock
-
-
-def with_prepared_weights(
-    blocks: Sequence[TransformerBlock], kernels: Plain, adds_up_in_turn: bool = False
-) -> Iterator[tuple[TransformerBlock, tuple]]:
-    """Each block with its weights. Halves that blocks share are prepared once; gradients may be added up in turn."""
-    prepared = {half: half.prepare(kernels) for half in _halves(blocks)}
-    for block in blocks:
-        yield block, tuple(prepared[half] for half in block.halves)
-        if adds_up_in_turn:
-            prepared |= {half: for_later_uses(prepared[half]) for half in block.halves}
+from albert_tf.layers.transformer_block import TransformerBlock, halves_of, with_prepared_weights
 
 
 def call_otherwise(encoder, hidden, mask, kernels: Plain, training: bool):
@@ -49,7 +37,7 @@ def call_recomputed(blocks: Sequence[TransformerBlock], hidden, mask, kernels: P
     Returns:
         Float tensor [B, L, D].
     """
-    calls = list(with_prepared_weights(blocks, kernels, adds_up_in_turn=True))
+    calls = list(with_prepared_weights(blocks, kernels, for_later_uses))
     for first in range(0, len(calls), span):
         some, weights = zip(*calls[first : first + span])
 
@@ -71,12 +59,7 @@ def call_in_loop(blocks: Sequence[TransformerBlock], hidden, mask, kernels: Plai
             hidden, _ = block.apply(hidden, mask, weights, kernels, training)
         return hidden
 
-    return repeat(apply, hidden, len(blocks) // len(turn), _halves(blocks))
-
-
-def _halves(blocks: Sequence[TransformerBlock]) -> list[Any]:
-    """The halves of the blocks, each once: first those that attend."""
-    return list(dict.fromkeys(half for halves in zip(*(block.halves for block in blocks)) for half in halves))
+    return repeat(apply, hidden, len(blocks) // len(turn), halves_of(blocks))
 
 
 def recomputed(function: Callable, hidden, weights, layers: Sequence[keras.layers.Layer]):

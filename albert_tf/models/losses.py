@@ -106,3 +106,9 @@ def _counted_labels(labels, logits):
     counted = ops.not_equal(labels, IGNORED_LABEL)
     # Ignored labels become class 0, because the cross entropy of a missing class is an error.
     return ops.where(counted, labels, 0), ops.cast(counted, "float32")
+
+
+def masked_lm_mean(value_of, y, logits, sample_weight=None, epsilon=0.0):
+    """The mean of `value_of(labels, logits)` over the masked tokens, by `masked_lm_weights`, not yet divided."""
+    values, sample_weight = value_of(y["masked_lm_ids"], logits), weights_for("masked_lm_ids", sample_weight)
+    return weighted_mean(values, y["masked_lm_weights"], epsilon, sample_weight)

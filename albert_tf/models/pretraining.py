@@ -1,4 +1,4 @@
-"""Models for ALBERT's pretraining objectives: masked language modelling and sentence order.
+"""The model for ALBERT's pretraining objectives: masked language modelling and sentence order.
 
 Letters: B batch, L sequence, P predictions, S examples of a row, V vocabulary.
 """
@@ -12,12 +12,17 @@ from albert_tf.config import AlbertConfig
 from albert_tf.layers import ClassificationHead, MaskedLMHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.encoder import AlbertEncoder, with_states
-from albert_tf.models.inputs import ENCODER_INPUTS, Field, only
-from albert_tf.models.losses import MASKED_LM_EPSILON, correct, cross_entropy, weighted_mean, weights_for
+from albert_tf.models.inputs import ENCODER_INPUTS, MASKED_LM_INPUTS, MASKED_LM_LABELS, Field, only
+from albert_tf.models.losses import (
+    MASKED_LM_EPSILON,
+    correct,
+    cross_entropy,
+    masked_lm_mean,
+    weighted_mean,
+    weights_for,
+)
 
 _OBJECTIVES = ("sentence_order", "next_sentence", "none")
-_INPUTS = {**ENCODER_INPUTS, "masked_lm_positions": Field("BP", "L", optional=True)}
-_LABELS = {"masked_lm_ids": Field("BP", "vocab_size"), "masked_lm_weights": Field("BP", is_real=True)}
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -30,7 +35,8 @@ class AlbertForPreTraining(AlbertBase):
     Args:
         config: AlbertConfig.
         objective: the objective of the second head: `"sentence_order"`; `"next_sentence"`, with `next_sentence_labels`
-            (0 = in order, 1 = from another document); or `"none"`. Losses and accuracies are named after it.
+            (0 = in order, 1 = from another document); or `"none"`. Labels, losses and accuracies are named after it,
+            logits are always `sentence_order_logits`.
 
     Call arguments:
         inputs: dict as for AlbertEncoder, and optionally `masked_lm_positions` int [B, P].
@@ -42,16 +48,17 @@ class AlbertForPreTraining(AlbertBase):
     With packed rows (inputs `example_ids`, `position_ids` and `cls_positions`), sentence-order labels and logits are
     [B, S] and [B, S, 2], and `sentence_order_weights` float [B, S] is 1 for examples and 0 for padding.
 
-    To read the model in the order of a step: `call` below; `AlbertEncoder` (`encoder.py`), which calls
-    `AlbertEmbeddings` and the `TransformerBlock`s with their halves `AttentionBlock` and `FeedForwardBlock`, whose
-    arithmetic is in `kernels/plain.py`; `heads.py`; and `loss_terms`, the sum of whose means (`losses.py`) is the loss.
+    To read the model in the order of a step: `call` below; `models/encoder.py`; of `layers`, `embeddings.py`,
+    `transformer_block.py` with its halves in `attention.py` and `feed_forward.py`, `kernels/plain.py` for their
+    arithmetic, and `heads.py`; `loss_terms` below, with the means of `models/losses.py`; and `_forward_and_backward` of
+    `training_step/step.py`, which adds these up and trains.
 
     References:
         ALBERT sections 3.1 and 4.1; `run_pretraining.py` of google-research/albert.
     """
 
     architecture = "AlbertForPreTraining"
-    input_fields = _INPUTS
+    input_fields = MASKED_LM_INPUTS
 
     def __init__(
         self,
@@ -70,9 +77,9 @@ class AlbertForPreTraining(AlbertBase):
 
     def label_fields(self):
         if self.objective == "none":
-            return _LABELS
+            return MASKED_LM_LABELS
         labels, weights = f"{self.objective}_labels", f"{self.objective}_weights"
-        return {**_LABELS, labels: Field("BS", 2), weights: Field("BS", is_real=True, optional=True)}
+        return {**MASKED_LM_LABELS, labels: Field("BS", 2), weights: Field("BS", is_real=True, optional=True)}
 
     def call(self, inputs, training=False, output_hidden_states=False):
         encoded = self.encoder(
@@ -81,7 +88,7 @@ class AlbertForPreTraining(AlbertBase):
         table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
         outputs = {
             "masked_lm_logits": self.masked_lm(encoded["sequence_output"], table, positions),
-            "sentence_order_logits": self.sentence_order(encoded["pooled_output"], training=training),
+            "sentence_order_logits": self.sentence_order(encoded["pooled_output"]),
         }
         return with_states(outputs, encoded)
 
@@ -93,7 +100,7 @@ class AlbertForPreTraining(AlbertBase):
 
     def _terms(self, name, value_of, y, outputs, sample_weight=None, epsilon=0.0):
         """The means of `value_of(labels, logits)` over masked tokens and over sentence labels, by name."""
-        means = {f"masked_lm_{name}": _masked_lm(value_of, y, outputs["masked_lm_logits"], sample_weight, epsilon)}
+        means = {f"masked_lm_{name}": masked_lm_mean(value_of, y, outputs["masked_lm_logits"], sample_weight, epsilon)}
         if self.objective == "none":
             return means
         label, logits = f"{self.objective}_labels", outputs["sentence_order_logits"]
@@ -114,56 +121,3 @@ class AlbertForPreTraining(AlbertBase):
     @classmethod
     def settings_from_file(cls, settings):
         return {"objective": settings.get("objective", _OBJECTIVES[0])}
-
-
-def _masked_lm(value_of, y, logits, sample_weight=None, epsilon=0.0):
-    """The mean of `value_of(labels, logits)` over the masked tokens, by `masked_lm_weights`, not yet divided."""
-    values, sample_weight = value_of(y["masked_lm_ids"], logits), weights_for("masked_lm_ids", sample_weight)
-    return weighted_mean(values, y["masked_lm_weights"], epsilon, sample_weight)
-
-
-@keras.saving.register_keras_serializable("albert_tf")
-class AlbertForMaskedLM(AlbertBase):
-    """The encoder with only the masked-LM head.
-
-    `fit` takes `(inputs, labels)`, labels being a dict of `masked_lm_ids` and `masked_lm_weights` with the shape of
-    `masked_lm_positions` [B, P], or [B, L] without positions.
-
-    Args:
-        config: AlbertConfig.
-
-    Call arguments:
-        inputs: dict as for AlbertEncoder, and optionally `masked_lm_positions` int [B, P].
-
-    Returns:
-        dict: `logits` float32 [B, P, V], or [B, L, V] without positions.
-    """
-
-    architecture = "AlbertForMaskedLM"
-    input_fields = _INPUTS
-
-    def __init__(self, config: AlbertConfig, **kwargs):
-        super().__init__(config, **kwargs)
-        self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
-        self.masked_lm = MaskedLMHead(config, name="masked_lm", dtype=self.dtype_policy)
-        self.build_parts(self.encoder, self.masked_lm)
-
-    def label_fields(self):
-        return _LABELS
-
-    def call(self, inputs, training=False, output_hidden_states=False):
-        encoded = self.encoder(
-            only(ENCODER_INPUTS, inputs), training=training, output_hidden_states=output_hidden_states
-        )
-        table, positions = self.encoder.embeddings.word_embeddings, inputs.get("masked_lm_positions")
-        return with_states({"logits": self.masked_lm(encoded["sequence_output"], table, positions)}, encoded)
-
-    def loss_terms(self, y, outputs, sample_weight=None):
-        loss = _masked_lm(cross_entropy, y, outputs["logits"], sample_weight, MASKED_LM_EPSILON)
-        return {"masked_lm_loss": loss}
-
-    def reported_terms(self):
-        return ("masked_lm_loss", "masked_lm_accuracy")
-
-    def metric_terms(self, y, outputs):
-        return {"masked_lm_accuracy": _masked_lm(correct, y, outputs["logits"])}

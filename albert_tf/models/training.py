@@ -101,8 +101,8 @@ class TrainableModel(CheckedModel):
                 batch. They are computed sequentially and followed by one update with the gradient of the full batch,
                 which saves memory. It must divide the number of rows per device.
             jit_compile: as in Keras, under every strategy, but that "auto" means False on CPUs; TPUs always compile.
-                Without XLA for the whole step, GELU and layer normalisation have their own gradients, and are small XLA
-                programs where rows have one length. XLA has other random numbers, so dropout differs.
+                On CPUs without XLA for the whole step, GELU and layer normalisation have their own gradients, and are
+                small XLA programs where rows have one length. XLA has other random numbers, so dropout differs.
             remat: str or int. Activations that `fit` recomputes in the backward pass instead of keeping them: `"none"`,
                 those of each layer call (`"block"`), or those of this many consecutive layer calls at once.
             scan_layers: bool. Whether the layers are a loop in the graph, so that it does not grow with depth and is

@@ -1,6 +1,6 @@
 """The parts of a transformer block that have faster forms, as operations of Keras: what each one computes.
 
-A subclass replaces what a backend or a processor computes faster; `__init__.py` chooses one.
+The other kernels compute the same faster, up to rounding; `__init__.py` chooses.
 
 Letters: B batch, L sequence (M for the axis of keys), N heads, H head size, D hidden, F intermediate.
 """
