@@ -57,6 +57,7 @@ def test_each_label_and_the_confusion_matrix_are_shown(files):
         assert re.search(rf"{name}\W+{'[^0-9]+'.join(counts)}\D", printed)
 
 
+@pytest.mark.exhaustive
 def test_f1_says_of_which_label_it_is(files):
     command = ("evaluate", files / "model", "--data", files / "test.tsv")
     by_label = json.loads(output_of(*command, "--json"))["scores"]["by_label"]
@@ -95,6 +96,7 @@ def test_many_labels_stay_readable(capsys):
     assert "label 5 " not in printed
 
 
+@pytest.mark.exhaustive
 def test_another_threshold_gives_other_labels(folders, tmp_path):
     (tmp_path / "a.tsv").write_text("text\tlabel\none\ta\ntwo\ta, b\n")
     command = ("evaluate", folders["multi_label"], "--data", tmp_path / "a.tsv", "--json")

@@ -124,6 +124,7 @@ def test_other_formats_of_weights(server, fetch, files, expected):
     assert asked(server) == sorted(["config.json", *expected])
 
 
+@pytest.mark.exhaustive
 def test_revisions(server, fetch):
     old = {**FILES, "config.json": b'{"old": 1}'}
     server.revisions["some/model"]["v1"] = old

@@ -64,7 +64,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = ("transformer_block", "masked_lm", "beam_head")
+
+
+@pytest.mark.parametrize(
+    "case", [*QUICK, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in CASES if case not in QUICK)]
+)
 def test_layer(case, tmp_path):
     make, inputs, (output_dtype, bfloat16_atol) = CASES[case]
     check_layer(make(), inputs, tmp_path, output_dtype, bfloat16_atol)
