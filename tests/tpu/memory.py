@@ -76,7 +76,7 @@ def main() -> None:
     usable = {chip: chips.usable_memory(chip) for chip in chips.TOPOLOGIES}
     chip_titles = (f"{chip}, {size / GIB:.4g} GiB" for chip, size in usable.items())
     titles = ("preset", "way", "GiB without rows", "MiB a row", *chip_titles)
-    lines = [titles, ["---"] * len(titles), *(line(size, way, usable) for size in ROWS for way in ("loop", "block"))]
+    lines = [titles, ["---"] * len(titles), *(line(size, way, usable) for size in ROWS for way in WAYS)]
     text = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
     TABLE.write_text(
         f"# Memory of a chip, and rows of {steps.PRETRAINING_LENGTH} tokens that fit\n\n{text}\n", encoding="utf-8"
