@@ -7,7 +7,7 @@ DEMO_STAMP := .venv/.installed-for-demo
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras
+.PHONY: docs release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras test-tpu tpu-memory
 
 # What the quickstart needs is a fifth of what the tests need.
 $(STAMP): EXTRA := dev
@@ -123,6 +123,26 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 			tests/models/test_texts.py || exit 1; \
 	done
 
+# TensorFlow and JAX with the compiler of TPUs, which needs no TPU.
+.venv-tpu/.installed: tests/tpu/requirements.txt pyproject.toml
+	@if command -v uv >/dev/null 2>&1; then \
+		uv venv --quiet --clear --python $(PYTHON) .venv-tpu && \
+		uv pip install --quiet --python .venv-tpu --editable . --requirement $<; \
+	else \
+		$(PYTHON) -m venv --clear .venv-tpu && \
+		.venv-tpu/bin/python -m pip install --quiet --editable . --requirement $<; \
+	fi
+	@touch $@
+
+test-tpu: .venv-tpu/.installed
+	for backend in tensorflow jax; do \
+		KERAS_BACKEND=$$backend .venv-tpu/bin/python -m pytest --override-ini addopts=-ra tests/tpu || exit 1; \
+	done
+
+# Writes tests/tpu/memory.md.
+tpu-memory: .venv-tpu/.installed
+	KERAS_BACKEND=tensorflow .venv-tpu/bin/python -m tests.tpu.memory
+
 # The oldest Keras that pyproject.toml allows, the newest, and what becomes the next; for a newer nightly, remove its
 # environment.
 KERAS_oldest := keras==$(shell sed -n 's/.*"keras>=\([0-9.]*\),.*/\1/p' pyproject.toml)
@@ -167,4 +187,4 @@ test-cluster: $(STAMP)
 	$(BIN)/python -m pytest tests/data/preparation/test_cluster.py tests/cli/test_buckets.py tests/trainer/test_workers.py
 
 clean:
-	rm -rf .venv .venv-parity-* .venv-jax .venv-torch .venv-keras-* build dist site *.egg-info runs
+	rm -rf .venv .venv-parity-* .venv-jax .venv-torch .venv-tpu .venv-keras-* build dist site *.egg-info runs

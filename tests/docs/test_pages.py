@@ -81,7 +81,7 @@ def test_there_are_examples():
     kinds = [language for page in PAGES for *_, language, _ in blocks(page)]
     assert kinds.count("python") > 20
     assert kinds.count("bash") > 15
-    assert len(GUIDES) == 15
+    assert len(GUIDES) == 16
 
 
 @pytest.mark.parametrize("page", [*GUIDES, *KOREAN])
@@ -107,7 +107,7 @@ def test_a_korean_page_has_the_blocks_of_the_english_one(page):
 
 
 def test_korean_pages_are_there():
-    names = ("concepts", "first-hour", "guides/korean", "index", "troubleshooting")
+    names = ("concepts", "first-hour", "guides/korean", "guides/tpus", "index", "troubleshooting")
     assert [f"docs/{name}.ko.md" for name in names] == KOREAN
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a TPU VM, installs albert-tf there, runs a recipe, and brings the run back. Needs gcloud, logged in.
-# Nobody has run this script on a TPU yet: the tests show only that the step is one that TPUs can compile.
+# Nobody has run this script on a TPU yet; `make test-tpu` shows only that the compiler of TPUs takes the step.
 #
 #   NAME=albert ZONE=us-central2-b TYPE=v4-8 training/launch/tpu_vm.sh my_recipe.toml runs/mine examples heldout vocabulary
 #

@@ -1,0 +1,102 @@
+"""The step of `fit` on TensorFlow, lowered by TensorFlow and compiled by libtpu.
+
+It is what `strategy.run` gets, all that a TPU computes. Outside of it, on the host, are the iterator over the data and
+the clock that measures the input stall. TensorFlow lowers it as for XLA on a CPU, because its usual package has no
+operations of TPUs.
+"""
+
+import functools
+import re
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from jax._src.interpreters import mlir
+from jax._src.lib import xla_client
+from jax._src.lib.mlir import ir
+from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
+
+from albert_tf.layers.kernels import for_layers
+from albert_tf.training_step.step import train_step
+from tests.tpu import chips
+
+
+class OneOfMany(tf.distribute.Strategy):
+    """One replica of several, with XLA's sum over all of them where a TPUStrategy has the operation of TPUs for it.
+
+    Args:
+        replicas: their number.
+    """
+
+    def __init__(self, replicas: int):
+        super().__init__(_OneOfMany(self, replicas))
+
+
+class _OneOfMany(OneDeviceExtended):
+    def __init__(self, strategy: tf.distribute.Strategy, replicas: int):
+        super().__init__(strategy, "/cpu:0")
+        self._replicas = replicas
+
+    @property
+    def _num_replicas_in_sync(self):
+        return self._replicas
+
+    def _reduce_to(self, reduce_op, value, destinations, options):
+        assert reduce_op == tf.distribute.ReduceOp.SUM
+        return gen_xla_ops.xla_all_reduce(value, [[*range(self._replicas)]], "Add", "CrossReplica")
+
+
+def compiled(make: Any, rows: int, chip: str, replicas: int) -> tuple[chips.Program, Any]:
+    """The program of one chip, and the model; raises DoesNotFit if its memory is too small.
+
+    Args:
+        make: function that returns a compiled model and a batch of one row.
+        rows: of each replica.
+        chip: "v5e", "v5p" or "v6e".
+        replicas: number of chips, one replica on each.
+    """
+    model, hlo = _lowered(make, rows, replicas)
+    return _compiled(hlo, chip, replicas), model
+
+
+def _lowered(make: Any, rows: int, replicas: int) -> tuple[Any, bytes]:
+    """The model, and its step as a serialized module of HLO."""
+    strategy = OneOfMany(replicas)
+    with strategy.scope():
+        model, batch = make()
+    model.encoder.training_kernels = for_layers()  # those of accelerators; here is a CPU
+    model.make_train_function()
+
+    @functools.partial(tf.function, jit_compile=True, autograph=False)
+    def step(*data):
+        return strategy.run(functools.partial(train_step, model, model.trainable_variables), (data,))
+
+    data = tf.nest.map_structure(lambda array: tf.constant(np.repeat(array, rows, axis=0)), batch)
+    return model, step.experimental_get_compiler_ir(*data)(stage="hlo_serialized")
+
+
+def _compiled(hlo: bytes, chip: str, replicas: int) -> chips.Program:
+    devices = tuple(chips.slice_of(chip, replicas).devices)
+    options = xla_client.CompileOptions()
+    options.num_replicas = options.executable_build_options.num_replicas = replicas
+    ids = np.array([[device.id] for device in devices])
+    options.executable_build_options.device_assignment = xla_client.DeviceAssignment.create(ids)
+    with mlir.make_ir_context():
+        module = ir.Module.parse(_without_copies(xla_client.XlaComputation(hlo)))
+    try:
+        executable = devices[0].client.compile(module, xla_client.DeviceList(devices), options)
+    except xla_client.XlaRuntimeError as error:
+        raise chips.does_not_fit(error) from None
+    return chips.program(executable.hlo_modules()[0].to_string(), executable.get_compiled_memory_stats())
+
+
+def _without_copies(computation: Any) -> str:
+    """The module as StableHLO, which has no form for a mere copy: its operand takes its place."""
+    copies, lines = {}, []
+    for line in xla_client._xla.mlir.xla_computation_to_mlir_module(computation).split("\n"):
+        if match := re.match(r'\s*(%\S+) = "?mhlo\.copy"?\s*\(?(%[^\s):]+)\)?', line):
+            copies[match[1]] = copies.get(match[2], match[2])
+        else:
+            lines.append(line)
+    return re.sub(r"%[A-Za-z0-9_#.]+", lambda match: copies.get(match[0], match[0]), "\n".join(lines))
