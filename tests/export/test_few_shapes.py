@@ -18,6 +18,7 @@ def test_shapes_are_few_and_outputs_are_those_of_the_rows():
         seen = tf.numpy_function(
             lambda *given: shapes.add(tuple(map(tuple, given))) or np.float32(0), shape, tf.float32
         )
+        seen.set_shape([])
         ids, mask, positions = (tf.cast(array, tf.float32) for array in inputs.values())
         picked = tf.gather(ids, inputs["masked_lm_positions"], batch_dims=1)
         return {"of_rows": tf.reduce_sum(mask, 1)[:, None] + seen, "of_positions": (picked + 0 * positions)[..., None]}
