@@ -63,7 +63,7 @@ VOCABULARY = (
     r"`input_ids` must be integers from 0 to 49 \(vocab_size=50\)\. Received: {} at \[2, 1\]; use the tokenizer"
 )
 WRONG_INPUTS = {
-    "misspelt": ("encoder", with_text("attention_masks", MASK), "not an input of .*; did you mean `attention_m"),
+    "misspelt": ("encoder", with_text("attention_masks", MASK), "not an input of .*; did you mean .attention_m"),
     "of another model": ("texts", with_text("p_mask", MASK), r"`p_mask` is not an input .*; it takes input_ids"),
     "labels inside": ("texts", with_text("labels", LABELS), r"`labels` is not an input .*: \(inputs, labels\)\.$"),
     "no ids": ("encoder", {"attention_mask": MASK}, r"^`input_ids` is missing\. Received: attention_mask\.$"),
