@@ -95,9 +95,9 @@ def training_dataset(
         epoch, skipped = divmod(first_step, steps_per_epoch(len(examples.lengths), batch_size, drop_remainder))
         while True:
             for rows in epoch_batches(examples.lengths, batch_size, seed, epoch, drop_remainder)[skipped:]:
-                batch = batch_of(rows)
+                batch, size = batch_of(rows), batch_size if full_rows else len(rows)
                 for replica in shard.replicas:
-                    part = slice(*(len(rows) * end // shard.num_replicas for end in (replica, replica + 1)))
+                    part = slice(*(size * end // shard.num_replicas for end in (replica, replica + 1)))
                     yield tf.nest.map_structure(lambda array, part=part: array[part], batch)
             epoch, skipped = epoch + 1, 0
 
