@@ -102,7 +102,7 @@ def layers_within(layer: keras.layers.Layer, recursive: bool = True) -> list[ker
 
 def show_in_summary(model: keras.Model) -> None:
     """Lets `summary` ask a model within a model for its `compute_output_shape`; `build` would also lock its layers."""
-    model._build_shapes_dict = {"input_shape": None}
+    model._build_shapes_dict = {"input_shape": (None, None)}
 
 
 def track(owner: keras.layers.Layer, layer: keras.layers.Layer) -> None:

@@ -21,6 +21,7 @@ FORMS = {
     "bfloat16": {"precision": "bfloat16"},
     "frozen": {"frozen": True},
     "frozen_bfloat16": {"precision": "bfloat16", "frozen": True},
+    "xla": {"xla": True},
     "all": {"precision": "bfloat16", "frozen": True, "xla": True},
 }
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40, "five")
