@@ -70,4 +70,4 @@ if TYPE_CHECKING:
     )
     from albert_tf.tokenization import AlbertTokenizer
 
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -3,7 +3,6 @@
 import importlib
 import importlib.abc
 import importlib.util
-import pathlib
 import re
 import sys
 from collections.abc import Callable
@@ -15,16 +14,16 @@ from typing import Any
 _IMPORT = re.compile(r"^    from (\S+) import (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
 
 
-def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package (PEP 562), whose names are those that it imports for type checkers.
 
     A name must not be that of its module, which would hide it once the module is imported.
 
     Args:
         package: the package's `__name__`.
-        file: its `__file__`.
     """
-    imports = _IMPORT.findall(pathlib.Path(file).read_text(encoding="utf-8"))
+    loader: Any = sys.modules[package].__loader__  # of a folder, or of a zip archive
+    imports = _IMPORT.findall(loader.get_source(package))
     module_of = {name: module for module, *names in imports for name in re.findall(r"\w+", "".join(names))}
 
     def get_name(name: str) -> Any:

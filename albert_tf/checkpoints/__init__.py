@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from albert_tf.checkpoints.reading import read
 
 __all__ = ["Checkpoint", "Placement", "read", "save_google", "write"]
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -23,4 +23,4 @@ __all__ = [
     "prepare",
     "pretraining_dataset",
 ]
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -22,4 +22,4 @@ __all__ = [
     "export_saved_model",
     "write_litert",
 ]
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["AnswerPrediction", "ClassPrediction", "Entity", "LabelsPrediction", "MaskPrediction", "Pipeline"]
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from albert_tf.optimizers.schedules import WarmupSchedule
 
 __all__ = ["ALBERT_EXCLUSIONS", "AdamW", "Lamb", "WarmupSchedule"]
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

@@ -21,4 +21,4 @@ __all__ = [
     "train_sentencepiece",
     "train_wordpiece",
 ]
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)

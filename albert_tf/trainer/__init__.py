@@ -28,4 +28,4 @@ __all__ = [
     "parse_recipe",
     "pretrain",
 ]
-__getattr__, __dir__ = lazy_names(__name__, __file__)
+__getattr__, __dir__ = lazy_names(__name__)
