@@ -202,7 +202,10 @@ def _recognised(first: str, text_column: str, is_table: bool) -> str:
 def _lines(model: Any, examples: Iterator[_Example], names: list[str], suffix: str, unit: str) -> Iterator[str]:
     from albert_tf.data.finetuning.separated import separated_line
 
-    delimiter, is_first = _DELIMITERS.get(suffix), True
+    delimiter, settings = _DELIMITERS.get(suffix), model.model.settings
+    header = ["index", "prediction", *_probability_names(settings), unit]
+    if delimiter is not None:
+        yield separated_line([*header, *_beside(names, header).values()], delimiter)
     while part := list(itertools.islice(examples, ROWS_AT_ONCE)):
         texts, pairs = [text for *_, text, _ in part], [pair for *_, pair in part if pair is not None]
         is_compared = bool(pairs) and model.task == "sentence_embedding"
@@ -215,13 +218,8 @@ def _lines(model: Any, examples: Iterator[_Example], names: list[str], suffix: s
                 columns = {theirs[name]: value for name, value in columns.items()}
                 yield json.dumps({unit: row.line, **columns, **fields}, ensure_ascii=False, default=str) + "\n"
                 continue
-            cells = {"index": number, **_cells(model.model.settings, prediction), unit: row.line}
-            if is_first:
-                yield separated_line([*cells, *_beside(names, list(cells)).values()], delimiter)
-            is_first = False
-            yield separated_line([*cells.values(), *(_cell(columns.get(name)) for name in names)], delimiter)
-    if is_first and delimiter is not None:
-        yield separated_line(["index", "prediction", unit], delimiter)
+            cells = (_cell(columns.get(name)) for name in names)
+            yield separated_line([number, *_cells(settings, prediction), row.line, *cells], delimiter)
 
 
 def _beside(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
@@ -235,19 +233,24 @@ def _beside(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
     return renamed
 
 
-def _cells(settings: Any, prediction: Any) -> dict[str, Any]:
-    """A prediction in a table, by column."""
+def _probability_names(settings: Any) -> list[str]:
+    problem = getattr(settings, "problem", None)
+    if problem == "multi_label":
+        return [f"probability of {label}" for label in settings.labels]
+    return ["probability"] if problem == "classification" else []
+
+
+def _cells(settings: Any, prediction: Any) -> list[Any]:
+    """A prediction in a table: what is predicted, and the probabilities that `_probability_names` names."""
     from albert_tf.data.finetuning.classification import join_labels
     from albert_tf.inference import ClassPrediction, LabelsPrediction
 
     if isinstance(prediction, LabelsPrediction):
-        named = {f"probability of {label}": f"{value:.6f}" for label, value in prediction.probabilities.items()}
-        return {"prediction": join_labels(prediction.labels, settings.label_separator), **named}
+        labels = join_labels(prediction.labels, settings.label_separator)
+        return [labels, *(f"{value:.6f}" for value in prediction.probabilities.values())]
     if not isinstance(prediction, ClassPrediction):
-        return {"prediction": f"{prediction:.4f}"}  # a similarity
-    if prediction.label is None:
-        return {"prediction": prediction.score}
-    return {"prediction": prediction.label, "probability": f"{prediction.score:.6f}"}
+        return [f"{prediction:.4f}"]  # a similarity
+    return [prediction.score] if prediction.label is None else [prediction.label, f"{prediction.score:.6f}"]
 
 
 def _fields(prediction: Any) -> dict[str, Any]:

@@ -175,6 +175,15 @@ def test_files_of_texts(form, folder_of, table, tmp_path, monkeypatch):
         assert row["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
 
 
+def test_a_table_without_rows_has_the_header_of_others(folders, tmp_path):
+    (tmp_path / "none.csv").write_text("text\n", encoding="utf-8")
+    for kind, probabilities in (("classifier", "probability"), ("multi_label", "probability of a,probability of b")):
+        output_of("predict", folders[kind], "--data", tmp_path / "none.csv", "--output", tmp_path / f"{kind}.csv")
+        header = (tmp_path / f"{kind}.csv").read_text("utf-8")
+        assert header.startswith(f"index,prediction,{probabilities}"), kind
+        assert header.endswith(",line\n")
+
+
 def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders, tmp_path):
     run_folder = shutil.copytree(folders["multi_label"], tmp_path / "run")
     (run_folder / "recipe.json").write_text('{"text_column": "Review Text", "header": true}')
