@@ -36,10 +36,6 @@ __all__ = [
 class OpenModel(keras.Model):
     """A `keras.Model` that names what a step and metrics of one's own need of Keras' trainer."""
 
-    def has_symbolic_call(self) -> bool:
-        """Whether the model was called with symbolic tensors, so that Keras knows its `input` and `output`."""
-        return bool(self._inbound_nodes)
-
     @property
     def reported_metrics(self) -> Any:
         """All that `fit` reports besides the loss, a CompileMetrics; set by `keras.Model.compile`."""
@@ -67,6 +63,10 @@ class OpenModel(keras.Model):
 
     def see_last_batch(self, rows: int) -> None:
         """Called before training with the number of rows that do not fill the last batch, 0 if unknown."""
+
+    def has_symbolic_call(self) -> bool:
+        """Whether the model was called with symbolic tensors, so that Keras knows its `input` and `output`."""
+        return bool(self._inbound_nodes)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""

@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """Has Python look for no garbage while tests are collected: what is imported then stays."""
+    """Turns off garbage collection while tests are collected, because what is imported then stays."""
     gc.disable()
 
 

@@ -70,7 +70,7 @@ def _row(timing: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _calls(config: AlbertConfig, shape: tuple[int, int], policy: str) -> dict[str, Callable[[], object]]:
-    """What is timed; each returns when its numbers are there."""
+    """The calls to time; each returns once its result has been computed."""
     import numpy as np
     import tensorflow as tf
 

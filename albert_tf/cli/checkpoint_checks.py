@@ -82,7 +82,7 @@ PUBLISHED = (
 
 
 def check_checkpoint(path: str | pathlib.Path, published: Iterable[PublishedModel] = PUBLISHED) -> Iterator[Check]:
-    """Checks a checkpoint of any format and its vocabulary; what is wrong does not raise errors.
+    """Checks a checkpoint of any format and its vocabulary; problems are reported, not raised.
 
     Args:
         path: as for `from_pretrained`.

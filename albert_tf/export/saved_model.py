@@ -104,8 +104,8 @@ def export_saved_model(
         loaded.tokenizer.save_pretrained(partial / TOKENIZER_FOLDER)
         restored = tf.saved_model.load(str(partial))
         difference = _checked_difference(exact, restored, is_exact)
-        form = {"precision": precision, "frozen": frozen, "xla": xla, "lengths": served.lengths}
-        form |= {"largest_difference": difference}
+        form = {"precision": precision, "frozen": frozen, "xla": xla}
+        form |= {"lengths": served.lengths, "largest_difference": difference}
         write_model_card(partial, loaded, name, source, license, form)
         folder = publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)

@@ -45,7 +45,7 @@ def files(tmp_path_factory):
     return folder
 
 
-# Each list is tried whole by the command that reads most kinds of it; the others take one of them through.
+# One command reads every file of a list; the others read one, to show that they use the same reader.
 FOLDERS = ("missing", "table.tsv", "empty_folder", "examples", "binary.bin")
 TABLES = ("missing.tsv", "folder.tsv", "empty.tsv", "empty.jsonl", "binary.tsv", "binary.csv", "binary.jsonl")
 TABLES += ("json.tsv", "table.parquet", "pretrained", "text.txt")

@@ -26,7 +26,7 @@ LENGTH = 12
 
 @pytest.fixture
 def emulated(monkeypatch):
-    """Puts what cuDNN computes in the place of its calls, where it is not there; gives the targets of these."""
+    """Emulates the calls of cuDNN on machines without it; yields their targets."""
     targets, real, is_here = [], tensorflow_gpu._call, not kernels.lacks_flash_attention()
 
     def call(target, operands, results, config):

@@ -1,4 +1,4 @@
-"""Running steps: how many wait for an accelerator, what is compiled, and that the C library reuses large buffers."""
+"""Proves the limit of queued steps, the messages about compiling, and that glibc reuses large buffers."""
 
 import concurrent.futures
 import platform

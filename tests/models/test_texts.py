@@ -219,7 +219,7 @@ def test_keras_files_leave_the_tokenizer_out(tokenizer, tmp_path):
     assert_equal(logits(again, by_hand(tokenizer)), logits(model, TEXTS))
 
 
-# === What is told ===
+# === Messages ===
 
 
 def test_cut_and_empty_texts_are_counted_once_a_call(tokenizer):

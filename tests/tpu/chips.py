@@ -101,7 +101,7 @@ def program(text: str, memory: Any) -> Program:
 
 
 def does_not_fit(error: Exception) -> Exception:
-    """The DoesNotFit that an error of the compiler stands for, or that error."""
+    """DoesNotFit if the compiler ran out of memory, otherwise the error itself."""
     match = re.search(r"Used ([\d.]+[KMGT]) of ([\d.]+[KMGT]) hbm", str(error))
     return error if match is None else DoesNotFit(*map(_bytes, match.groups()))
 

@@ -6,11 +6,11 @@ inference, chosen by backend, processor and mode; layers that are called alone h
 | backend    | processor          | training by our own step, without XLA | inference of `pipeline`, exports | others  |
 |------------|--------------------|---------------------------------------|----------------------------------|---------|
 | TensorFlow | a CPU              | `Programs`                            | `OneDnn`, where oneDNN is on     | `Plain` |
-| TensorFlow | NVIDIA since A100  | `Plain`                               | `CuDnn`, in exports `Plain`      | `CuDnn` |
+| TensorFlow | NVIDIA since A100  | `CuDnn`                               | `CuDnn`, in exports `Plain`      | `CuDnn` |
 | TensorFlow | other accelerators | `Plain`                               | `Plain`                          | `Plain` |
 | JAX, torch | any                | `Fused`                               | `Fused`                          | `Fused` |
 
-On these GPUs it is `CuDnn` everywhere, which computes as `Plain` where XLA does not compile.
+`CuDnn` computes as `Plain` where XLA does not compile, which it sees when a graph is made.
 """
 
 import contextlib
