@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras.src.losses.losses import LossFunctionWrapper
 from keras.src.trainers.compile_utils import CompileMetrics
+from keras.src.trainers.trainer import model_supports_jit
 from keras.src.utils.tracking import DotNotTrackScope
 
 __all__ = [
@@ -57,10 +58,6 @@ class OpenModel(keras.Model):
         """`compute_loss`, also of a subclass whose method does not take `training`."""
         return self._compute_loss(x, y, y_pred, sample_weight, training=training)
 
-    def first_local_batch(self, iterator) -> Any:
-        """The first batch of the iterator of `fit` on this host, for building metrics."""
-        return None
-
     def see_last_batch(self, rows: int) -> None:
         """Called before training with the number of rows that do not fill the last batch, 0 if unknown."""
 
@@ -68,12 +65,20 @@ class OpenModel(keras.Model):
         """Whether the model was called with symbolic tensors, so that Keras knows its `input` and `output`."""
         return bool(self._inbound_nodes)
 
+    def _resolve_auto_jit_compile(self):
+        """Keras' hook for `jit_compile="auto"`, by which it would not compile under a strategy of TensorFlow."""
+        if keras.backend.backend() != "tensorflow":
+            return super()._resolve_auto_jit_compile()
+        return keras.distribution.list_devices()[0].startswith("gpu") and model_supports_jit(self)
+
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
         arrays = None if getattr(iterator, "steps_per_epoch", None) else getattr(iterator, "data_adapter", None)
         self.see_last_batch(getattr(arrays, "_partial_batch_size", None) or 0)
         if iterator is not None and not self.reported_metrics.built and self._distribute_strategy is not None:
-            data_batch = self.first_local_batch(iterator)
+            of_replicas = self._distribute_strategy.experimental_local_results
+            batch = next(next(batches) for _, _, batches in iterator)
+            data_batch = keras.tree.map_structure(lambda value: of_replicas(value)[0], batch)
         super()._maybe_symbolic_build(data_batch=data_batch)
 
 

@@ -308,6 +308,15 @@ BREACHES = {
 }
 
 
+def written(folder: pathlib.Path, files: dict[str, str]) -> pathlib.Path:
+    """A package of these files."""
+    for path, text in files.items():
+        file = folder / "albert_tf" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return folder / "albert_tf"
+
+
 @pytest.mark.parametrize("rule", BREACHES, ids=lambda rule: rule.__name__)
 def test_the_package_keeps_the_rule(rule):
     assert rule(PACKAGE) == []
@@ -316,10 +325,7 @@ def test_the_package_keeps_the_rule(rule):
 @pytest.mark.parametrize("rule", BREACHES, ids=lambda rule: rule.__name__)
 def test_a_breach_is_seen(rule, tmp_path):
     files, complaint = BREACHES[rule]
-    package = tmp_path / "albert_tf"
-    for path, text in {"__init__.py": "", **files}.items():
-        (package / path).parent.mkdir(parents=True, exist_ok=True)
-        (package / path).write_text(text, encoding="utf-8")
+    package = written(tmp_path, {"__init__.py": "", **files})
     assert any(complaint in line for line in rule(package)), rule(package)
 
 
@@ -331,10 +337,7 @@ def test_packages_of_one_level_keep_apart(tmp_path):
         "config.py": "import albert_tf",
         "__init__.py": "",
     }
-    for path, text in files.items():
-        (tmp_path / "albert_tf" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "albert_tf" / path).write_text(text, encoding="utf-8")
-    assert imports_upwards(tmp_path / "albert_tf") == [
+    assert imports_upwards(written(tmp_path, files)) == [
         "albert_tf.config -> albert_tf",
         "albert_tf.layers.a -> albert_tf.optimizers.b",
     ]
@@ -362,7 +365,4 @@ def test_imports_are_followed_through_functions_and_lazy_packages(tmp_path):
         "parts/one.py": "name = 1",
         "parts/two.py": "",
     }
-    for path, text in files.items():
-        (tmp_path / "albert_tf" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "albert_tf" / path).write_text(text, encoding="utf-8")
-    assert graph(tmp_path / "albert_tf")["albert_tf.a"] == {"albert_tf.parts", "albert_tf.parts.one"}
+    assert graph(written(tmp_path, files))["albert_tf.a"] == {"albert_tf.parts", "albert_tf.parts.one"}

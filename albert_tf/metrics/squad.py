@@ -5,9 +5,10 @@ Answers are compared after normalisation: lower case, no ASCII punctuation, no a
 
 import collections
 import dataclasses
+import operator
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -91,12 +92,7 @@ def squad_scores(answers: Answers, predictions: Mapping[str, str]) -> AnswerScor
     References: `evaluate-v1.1.py` of SQuAD.
     """
     _check_answered(answers, predictions)
-    questions = list(answers)
-    exact, f1 = (
-        {question: max(score(predictions[question], text) for text in answers[question]) for question in questions}
-        for score in (_exact, _f1_v1)
-    )
-    return _mean(questions, exact, f1)
+    return _mean(list(answers), *_best(answers, predictions, _exact, _f1_v1))
 
 
 def korquad_scores(answers: Answers, predictions: Mapping[str, str]) -> AnswerScores:
@@ -122,12 +118,7 @@ def korquad_scores(answers: Answers, predictions: Mapping[str, str]) -> AnswerSc
     _check_answered(answers, predictions)
     texts = {question: _normalize_korean(predictions[question]) for question in answers}
     accepted = {question: [_normalize_korean(text) for text in candidates] for question, candidates in answers.items()}
-    exact = {question: float(texts[question] in candidates) for question, candidates in accepted.items()}
-    f1 = {
-        question: max(_f1(texts[question].replace(" ", ""), text.replace(" ", "")) for text in candidates)
-        for question, candidates in accepted.items()
-    }
-    return _mean(list(answers), exact, f1)
+    return _mean(list(answers), *_best(accepted, texts, operator.eq, _f1_of_characters))
 
 
 def _normalize_korean(text: str) -> str:
@@ -160,15 +151,8 @@ def squad2_scores(
     """
     _check_complete(answers, predictions, "prediction")
     accepted = {question: [text for text in texts if normalize_answer(text)] for question, texts in answers.items()}
-    raw = [
-        {
-            question: max(score(predictions[question], text) for text in texts or [""])
-            for question, texts in accepted.items()
-        }
-        for score in (_exact, _f1_v2)
-    ]
+    exact, f1 = raw = _best(accepted, predictions, _exact, _f1_v2)
     questions, best = list(answers), [None, None]
-    exact, f1 = raw
     if no_answer_scores is not None:
         _check_complete(answers, no_answer_scores, "no-answer score")
         exact, f1 = (
@@ -205,6 +189,19 @@ def _best_threshold(
     return BestThreshold(100.0 * best / len(answers), threshold)
 
 
+def _best(
+    answers: Answers, predictions: Mapping[str, str], *scores: Callable[[str, str], float]
+) -> list[dict[str, float]]:
+    """Each score of the predictions by question id: that with the best answer, or with "" where there is none."""
+    return [
+        {
+            question: max(score(predictions[question], text) for text in texts or [""])
+            for question, texts in answers.items()
+        }
+        for score in scores
+    ]
+
+
 def _mean(questions: Sequence[str], exact: Mapping[str, float], f1: Mapping[str, float]) -> AnswerScores:
     return AnswerScores(
         100.0 * sum(exact[question] for question in questions) / len(questions),
@@ -220,6 +217,10 @@ def _exact(prediction: str, answer: str) -> float:
 def _f1_v1(prediction: str, answer: str) -> float:
     """F1 of the words, 0 if no word is common, even where both are empty."""
     return _f1(*(normalize_answer(text).split() for text in (prediction, answer)))
+
+
+def _f1_of_characters(prediction: str, answer: str) -> float:
+    return _f1(prediction.replace(" ", ""), answer.replace(" ", ""))
 
 
 def _f1(words: Sequence[str], others: Sequence[str]) -> float:

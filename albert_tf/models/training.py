@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from albert_tf.keras_internals import DotNotTrackScope
-from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_cpu, runs_on_tpu
+from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_tpu
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
 from albert_tf.models.distillation import Distillation, Imitation
@@ -114,9 +114,7 @@ class TrainableModel(CheckedModel):
             ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
                 accumulates gradients itself.
         """
-        if keras.backend.backend() == "tensorflow" and (
-            runs_on_tpu() or (runs_on_cpu() and kwargs.get("jit_compile", "auto") == "auto")
-        ):
+        if keras.backend.backend() == "tensorflow" and runs_on_tpu():
             kwargs["jit_compile"] = False
         self.gradient_accumulation_steps = count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
         encoder: Any = getattr(self, "encoder", self)
@@ -216,10 +214,15 @@ class TrainableModel(CheckedModel):
             self.test_function = training_step.make_test_function(self)
         return self.test_function
 
-    def first_local_batch(self, iterator) -> Any:
-        from albert_tf import training_step
+    def make_predict_function(self, force=False):
+        """Keras' hook for the step of `predict`."""
+        if keras.backend.backend() != "tensorflow" or not self.jit_compile:
+            return super().make_predict_function(force)
+        if self.predict_function is None or force:
+            from albert_tf import training_step
 
-        return training_step.first_local_batch(self, iterator)
+            self.predict_function = training_step.for_each_shape(self)
+        return self.predict_function
 
     def see_last_batch(self, rows: int) -> None:
         self._rows_of_last_batch = rows

@@ -2,7 +2,7 @@
 
 from albert_tf.training_step.accumulation import check_rows
 from albert_tf.training_step.array_data import untuned_datasets
-from albert_tf.training_step.execution import first_local_batch
+from albert_tf.training_step.execution import for_each_shape
 from albert_tf.training_step.step import make_test_function, make_train_function, warn_of_changed_variables
 from albert_tf.training_step.step_monitor import StepMonitor, StepSnapshot
 
@@ -10,7 +10,7 @@ __all__ = [
     "StepMonitor",
     "StepSnapshot",
     "check_rows",
-    "first_local_batch",
+    "for_each_shape",
     "make_test_function",
     "make_train_function",
     "untuned_datasets",

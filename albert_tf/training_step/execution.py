@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 from keras import tree
@@ -68,6 +69,20 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
     return function
 
 
+def for_each_shape(model) -> Callable:
+    """The function of data that Keras calls in `predict`, one for each shape: XLA's attention needs fixed ones."""
+    functions: dict[tuple[Any, ...], Callable] = {}
+
+    def function(data):
+        shapes = tuple(str(getattr(leaf, "shape", None)) for leaf in tf.nest.flatten(data, expand_composites=True))
+        if shapes not in functions:
+            keras.Model.make_predict_function(model, force=True)  # which sets the attribute
+            functions[shapes], model.predict_function = model.predict_function, function
+        return functions[shapes](data)
+
+    return function
+
+
 class StartedSteps:
     """Starts steps, of which at most two are not done: each holds its buffers while it waits for the accelerator."""
 
@@ -85,13 +100,6 @@ class StartedSteps:
 
 def _at_once(function: Callable, *args):
     return function(*args)
-
-
-def first_local_batch(model, epoch_iterator):
-    """The first batch of Keras' iterator on the first replica of this host."""
-    local = model.distribute_strategy.experimental_local_results
-    batch = next(iterator for _, _, iterator in epoch_iterator)
-    return tree.map_structure(lambda value: local(value)[0], next(batch))
 
 
 def _functions(model, step, note_shape: Callable) -> tuple[Callable, Callable]:
@@ -146,11 +154,7 @@ def _shape_of(model, data) -> str:
 
 
 def _fetched_steps(one_step: Callable, iterator, count: int) -> tuple[Any, float]:
-    """Up to `count` steps with batches of varying shapes, fetched here, because a graph of XLA has fixed ones.
-
-    Returns:
-        The logs of the last one, and the input stall.
-    """
+    """The logs of the last of up to `count` steps, and the input stall; XLA needs to know the shape of each batch."""
     logs, stall = None, 0.0
     for _ in range(count):
         begun = time.monotonic()

@@ -14,6 +14,7 @@ from albert_tf import (
     AlbertForPreTraining,
     AlbertForSequenceClassification,
 )
+from tests.checkpoints.comparison import tensors_in
 
 CONFIG = AlbertConfig(
     vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=4, num_attention_heads=2, intermediate_size=24
@@ -46,10 +47,6 @@ def randomized(kind, config=CONFIG, **arguments):
     for variable in model.variables_by_path().values():
         variable.assign(random.standard_normal(variable.shape))
     return model
-
-
-def tensors_in(folder):
-    return safetensors.numpy.load_file(folder / "model.safetensors")
 
 
 # === Files of transformers ===

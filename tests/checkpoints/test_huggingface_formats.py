@@ -20,6 +20,7 @@ from albert_tf import (
     AlbertForTokenClassification,
     checkpoints,
 )
+from tests.checkpoints.comparison import assert_close, assert_same, tensors_in
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 FORMATS = "hf_for_pretraining_formats"
@@ -27,22 +28,6 @@ FORMATS = "hf_for_pretraining_formats"
 
 def inputs_of(arrays):
     return {name: arrays[name] for name in INPUTS}
-
-
-def assert_close(found, expected):
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
-
-
-def assert_same(found, expected):
-    assert set(found) == set(expected)
-    for name, array in expected.items():
-        assert found[name].dtype == array.dtype, name
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
-
-
-def tensors_in(folder):
-    return safetensors.numpy.load_file(folder / "model.safetensors")
 
 
 # === The same weights in other containers ===

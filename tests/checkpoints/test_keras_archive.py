@@ -20,23 +20,13 @@ from albert_tf import (
     AlbertForSequenceClassification,
     checkpoints,
 )
+from tests.checkpoints.comparison import assert_close, assert_same
 
 INPUTS = {"input_ids": "token_ids", "attention_mask": "padding_mask", "token_type_ids": "segment_ids"}
 
 
 def inputs_of(arrays):
     return {ours: arrays[theirs] for ours, theirs in INPUTS.items()}
-
-
-def assert_close(found, expected):
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
-
-
-def assert_same(found, expected):
-    assert set(found) == set(expected)
-    for path, array in expected.items():
-        np.testing.assert_array_equal(found[path], array, err_msg=path)
 
 
 # === KerasHub ===

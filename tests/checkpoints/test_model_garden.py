@@ -9,6 +9,7 @@ import pytest
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, checkpoints
 from albert_tf.checkpoints.formats.model_garden import from_object_names
 from albert_tf.checkpoints.formats.tensorflow import read_tensorflow
+from tests.checkpoints.comparison import assert_close
 
 CONFIG = {
     **{"vocab_size": 300, "embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4},
@@ -31,11 +32,6 @@ def checkpoint_of(golden, tmp_path):
 def inputs_of(arrays):
     names = {"input_ids": "input_word_ids", "attention_mask": "input_mask", "token_type_ids": "input_type_ids"}
     return {ours: arrays[theirs] for ours, theirs in names.items()}
-
-
-def assert_close(found, expected):
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("folder", ["ckpt_encoder", "ckpt_model"])

@@ -44,3 +44,8 @@ def make_pretraining_batch(rows=5, length=11, predictions=4, seed=0):
         "sentence_order_labels": random.integers(0, 2, rows).astype("int32"),
     }
     return {**make_inputs(rows, length, seed), "masked_lm_positions": positions.astype("int32")}, labels
+
+
+def largest_difference(model, other):
+    """Between the weights of two models."""
+    return max(np.max(np.abs(a - b)) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))

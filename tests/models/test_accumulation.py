@@ -9,7 +9,7 @@ from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.optimizers import Lamb
 from tests.parameters import first_of
 
-from .small import CONFIG, make_inputs, make_pretraining_batch
+from .small import CONFIG, largest_difference, make_inputs, make_pretraining_batch
 
 ROWS = 8
 DATA = make_pretraining_batch(ROWS)
@@ -26,10 +26,6 @@ def make_model(config=CONFIG, kind=AlbertForPreTraining, **compile_arguments):
 def fit(model, data=DATA, epochs=2, drop_remainder=True):
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(ROWS, drop_remainder=drop_remainder)
     return model.fit(dataset, epochs=epochs, shuffle=False, verbose=0).history
-
-
-def largest_difference(model, other):
-    return max(np.max(np.abs(a - b)) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))
 
 
 def assert_same(found, expected):

@@ -3,12 +3,13 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from albert_tf import AlbertForQuestionAnswering, AlbertForSequenceClassification, AlbertForTokenClassification
 from tests.parameters import first_of
 
-from .small import CONFIG, make_inputs
+from .small import CONFIG, largest_difference, make_inputs
 
 ROWS, CLASSES = 8, 3
 INPUTS = make_inputs(ROWS)
@@ -38,10 +39,6 @@ def accuracy(logits):
     accuracy = np.mean(np.argmax(logits, -1) == LABELS)
     assert 0 < accuracy < 1
     return accuracy
-
-
-def largest_difference(model, other):
-    return max(np.max(np.abs(a - b)) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))
 
 
 # === Again ===
@@ -242,6 +239,28 @@ def test_accuracy_by_name_is_that_of_the_task(metrics):
 def test_loss_weights_without_a_loss():
     with pytest.raises(ValueError, match=r"`loss_weights` must be None without `loss`.*'cross_entropy': 0\.5"):
         make_model(loss_weights={"cross_entropy": 0.5})
+
+
+# === XLA ===
+
+
+def compiled_by_default(strategy, **arguments):
+    """Whether a model is compiled by XLA, before and after `compile`."""
+    with strategy.scope():
+        model = AlbertForSequenceClassification(WIDE, num_labels=CLASSES)
+        before = model.jit_compile
+        model.compile("sgd", **arguments)
+    return before, model.jit_compile
+
+
+def test_xla_compiles_on_gpus_by_default_under_every_strategy(request):
+    strategies = [tf.distribute.get_strategy(), tf.distribute.OneDeviceStrategy("/cpu:0")]
+    strategies += [tf.distribute.MirroredStrategy(["/cpu:0"])]
+    assert [compiled_by_default(strategy) for strategy in strategies] == [(False, False)] * 3
+    request.getfixturevalue("accelerator")
+    assert [compiled_by_default(strategy) for strategy in strategies] == [(True, True)] * 3
+    assert compiled_by_default(strategies[0], run_eagerly=True) == (True, False)
+    assert compiled_by_default(strategies[0], jit_compile=False) == (True, False)
 
 
 # === Callbacks ===

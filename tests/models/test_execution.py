@@ -113,3 +113,26 @@ def test_xla_compiles_each_shape_once_and_says_so():
     assert compiled == [(shape, begins) for shape in shapes for begins in (True, False)]
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("strategy", [tf.distribute.get_strategy(), tf.distribute.MirroredStrategy(["/cpu:0"])])
+def test_xla_predicts_with_fixed_shapes_whatever_came_before(strategy):
+    shapes = []
+
+    class Recording(AlbertForSequenceClassification):
+        def call(self, inputs, training=False):
+            shapes.append(tuple(inputs["input_ids"].shape))
+            return super().call(inputs, training=training)
+
+    with strategy.scope():
+        model = Recording(CONFIG.replace(num_hidden_layers=1), num_labels=3)
+        expected = model.predict(DATA[0], verbose=0)["logits"]
+        shapes.clear()
+        model.compile(jit_compile=True)
+    for rows in (3, 2, 3):
+        found = model.predict(DATA[0], batch_size=rows, verbose=0)["logits"]
+        np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+    length = DATA[0]["input_ids"].shape[1]
+    assert shapes == [(rows, length) for rows in (3, 1, 2)]
+    np.testing.assert_allclose(model.predict_on_batch(DATA[0])["logits"], expected, atol=1e-5, rtol=0)

@@ -9,7 +9,7 @@ from keras import ops
 from albert_tf import AlbertForSequenceClassification, AlbertForTokenClassification
 from tests.parameters import first_of
 
-from .small import CONFIG, make_inputs
+from .small import CONFIG, largest_difference, make_inputs
 
 ROWS = 8
 INPUTS = make_inputs(ROWS)
@@ -21,10 +21,6 @@ def make_model(kind=AlbertForSequenceClassification, **compile_arguments):
     model = kind(CONFIG, num_labels=3)
     model.compile(**{"optimizer": keras.optimizers.SGD(0.1), "run_eagerly": True, **compile_arguments})
     return model
-
-
-def largest_difference(model, other):
-    return max(np.max(np.abs(a - b)) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))
 
 
 # === Subclasses ===

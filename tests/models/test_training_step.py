@@ -11,7 +11,7 @@ from albert_tf import AlbertEncoder, AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.optimizers import AdamW, Lamb
 from tests.parameters import first_of
 
-from .small import CONFIG, make_pretraining_batch
+from .small import CONFIG, largest_difference, make_pretraining_batch
 
 ROWS = 8
 INPUTS, LABELS = make_pretraining_batch(ROWS)
@@ -35,10 +35,6 @@ def make_model(kind=AlbertForPreTraining, config=CONFIG, seed=3, **compile_argum
 
 def fit(model, epochs=2, **arguments):
     return model.fit(batches(), epochs=epochs, shuffle=False, verbose=0, **arguments).history
-
-
-def largest_difference(model, other):
-    return max(np.max(np.abs(a - b)) for a, b in zip(model.get_weights(), other.get_weights(), strict=True))
 
 
 # === One step, many ways ===
