@@ -86,7 +86,7 @@ def test_chain(bucket, tmp_path):
     filesystem = fsspec.filesystem("s3")
     filesystem.put(str(folder), f"{bucket}/texts", recursive=True)
     filesystem.put(str(table), f"{bucket}/table.tsv")
-    values = small_recipe(SmallPipeline(*["unused"] * 4), num_train_steps=400)
+    values = small_recipe(SmallPipeline(*["unused"] * 4), num_train_steps=200)
     del values["data"]
     recipe = write_recipe(tmp_path / "recipe.toml", values)
     here, there = commands(str(tmp_path), recipe), commands(bucket, recipe)
@@ -102,7 +102,7 @@ def test_chain(bucket, tmp_path):
     killed.send_signal(signal.SIGKILL)
     killed.communicate()
     assert not location(f"{bucket}/run/results.json").exists()
-    assert "400 updates" in finish(start(*there["pretrain"], TMPDIR=str(tmp_path)))
+    assert "200 updates" in finish(start(*there["pretrain"], TMPDIR=str(tmp_path)))
     for name in ("finetune", "distill", "export"):
         output_of(*there[name])
     same = ["vocabulary/spiece.model", "examples/manifest.json", "run/model/model.safetensors"]

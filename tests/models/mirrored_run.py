@@ -4,9 +4,12 @@ A process of its own, because logical devices must be declared before TensorFlow
 """
 
 import json
+import os
 import pathlib
 import sys
 from functools import partial
+
+os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # programs compile in half of the time
 
 import keras
 import numpy as np
