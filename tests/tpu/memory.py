@@ -1,8 +1,6 @@
 """Memory of pretraining steps on TPUs and the largest batches that fit, as the compiler says; writes `memory.md`.
 
-`make tpu-memory` runs it, for an hour or two on two cores; what was measured is kept in `build/tpu_memory.json`. With
-`remat` the layers are no loop, and the compiler takes many minutes for 12 or 24 of them, so programs of 2 and of 3
-layers say what a layer keeps.
+`make tpu-memory` runs it, for half an hour on two cores; what was measured is kept in `build/tpu_memory.json`.
 """
 
 import functools
@@ -35,19 +33,18 @@ class Need(NamedTuple):
         return max(0, int((usable - self.fixed) // self.per_row))
 
 
-def measured(size: str, way: str, rows: int, chip: str = "v5p", layers: int = 0) -> int:
-    """Bytes that a program of some or all layers needs, negative if it does not fit; compiled unless that is known."""
-    key = f"{size} {way} {rows} {chip} {layers or 'all'}"
+def measured(size: str, way: str, rows: int, chip: str = "v5p") -> int:
+    """Bytes that a program needs, negative if it does not fit; compiled unless that is known."""
+    key = f"{size} {way} {rows} {chip}"
     known = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     if key not in known:
         from tests.tpu import tensorflow_step
 
-        make = functools.partial(steps.pretraining, size, layers=layers, **WAYS[way])
+        make = functools.partial(steps.pretraining, size, **WAYS[way])
         try:
-            needed = tensorflow_step.compiled(make, rows, chip, REPLICAS)[0].memory
+            known[key] = tensorflow_step.compiled(make, rows, chip, REPLICAS)[0].memory
         except chips.DoesNotFit as error:
-            needed = -error.needed
-        known = {**(json.loads(MEASURED.read_text()) if MEASURED.exists() else {}), key: needed}
+            known[key] = -error.needed
         MEASURED.parent.mkdir(exist_ok=True)
         MEASURED.write_text(json.dumps(known, indent=1))
     return known[key]
@@ -55,12 +52,8 @@ def measured(size: str, way: str, rows: int, chip: str = "v5p", layers: int = 0)
 
 def need(size: str, way: str) -> Need:
     """What steps of a preset need."""
-    config, rows = AlbertConfig.from_preset(size), ROWS[size]
-    fixed = BYTES_PER_PARAMETER * config.num_parameters("pretraining")
-    if way == "loop":
-        return Need(fixed, (measured(size, way, rows) - fixed) / rows)
-    of_two, of_three = (measured(size, way, rows, layers=layers) for layers in (2, 3))
-    return Need(fixed, (of_two - fixed + (config.num_hidden_layers - 2) * (of_three - of_two)) / rows)
+    fixed, rows = BYTES_PER_PARAMETER * AlbertConfig.from_preset(size).num_parameters("pretraining"), ROWS[size]
+    return Need(fixed, (measured(size, way, rows) - fixed) / rows)
 
 
 def line(size: str, way: str, usable: dict[str, int]) -> tuple[str, ...]:

@@ -12,10 +12,9 @@ DTYPE = "mixed_bfloat16"
 PRETRAINING_LENGTH, FINETUNING_LENGTH = 512, 128
 
 
-def pretraining(size: str, length: int = PRETRAINING_LENGTH, layers: int = 0, **arguments) -> tuple[Any, Any]:
+def pretraining(size: str, length: int = PRETRAINING_LENGTH, **arguments) -> tuple[Any, Any]:
     """A compiled model of a preset for pretraining, and a batch of one row, as `albert-tf pretrain` makes them."""
-    config = AlbertConfig.from_preset(size)
-    model = AlbertForPreTraining(config.replace(num_hidden_layers=layers or config.num_hidden_layers), dtype=DTYPE)
+    model = AlbertForPreTraining(AlbertConfig.from_preset(size), dtype=DTYPE)
     rates = WarmupSchedule(0.00176, 125_000, num_warmup_steps=3125)
     model.compile(Lamb(rates, global_clipnorm=1.0), **arguments)
     predictions = round(0.15 * length)
