@@ -18,6 +18,7 @@ from albert_tf.checkpoints.names import joined
 from albert_tf.cli.tables import Check
 from albert_tf.config import AlbertConfig
 from albert_tf.files.hub import model_folder
+from albert_tf.layers.kernels import in_full_float32
 from albert_tf.models import AlbertEncoder, AlbertForMaskedLM
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks.table import HEADS, smallest_task
@@ -243,6 +244,7 @@ def _compare(checkpoint: checkpoints.Checkpoint, model: PublishedModel) -> str:
     return f"{len(outputs)} published outputs of {name} are reproduced, within {max(differences, default=0):.1e}."
 
 
+@in_full_float32()
 def _difference(checkpoint: checkpoints.Checkpoint, item: PublishedOutput) -> float:
     if item.part == "masked_lm":
         model = _filled(AlbertForMaskedLM, checkpoint)

@@ -31,12 +31,13 @@ def in_few_shapes(
     ids = inputs["input_ids"]
     size = tf.shape(inputs.get("masked_lm_positions", ids))
     padded = {}
-    for name, values in inputs.items():
-        shape = tf.shape(values)
-        sizes = _POWERS if name == "masked_lm_positions" else lengths
-        last = _at_least(sizes, shape[-1]) - shape[-1]
-        paddings = [[0, _at_least(_POWERS, shape[0]) - shape[0]], *[[0, 0]] * (values.shape.rank - 2), [0, last]]
-        padded[name] = tf.pad(values, paddings, constant_values=pad_token_id if name == "input_ids" else 0)
+    with tf.device("/CPU:0"):  # on a GPU, each size would be copied back and forth
+        for name, values in inputs.items():
+            shape = tf.shape(values)
+            sizes = _POWERS if name == "masked_lm_positions" else lengths
+            last = _at_least(sizes, shape[-1]) - shape[-1]
+            paddings = [[0, _at_least(_POWERS, shape[0]) - shape[0]], *[[0, 0]] * (values.shape.rank - 2), [0, last]]
+            padded[name] = tf.pad(values, paddings, constant_values=pad_token_id if name == "input_ids" else 0)
     outputs = {}
     for name, values in compiled(padded).items():
         values = values[: size[0]]

@@ -22,6 +22,7 @@ from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes
 from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import location
 from albert_tf.keras_internals import TrainableSavedModel
+from albert_tf.layers.kernels import in_full_float32
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import find_vocabulary
@@ -221,6 +222,7 @@ def _as_module(
     return module
 
 
+@in_full_float32()
 def _largest_difference(folder: pathlib.Path, functions: _Functions, inputs: Mapping[str, np.ndarray]) -> float:
     """Maximum absolute difference between the SavedModels, and tokenizer and Keras model; `inputs` are of SAMPLES."""
     expected: list[Any] = [{name: inputs[ours] for name, ours in _INPUTS.items()}]

@@ -32,6 +32,7 @@ from albert_tf.inference.folder import load_folder
 from albert_tf.inference.keras_network import KerasNetwork
 from albert_tf.inference.network import P_MASK
 from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
+from albert_tf.layers.kernels import in_full_float32
 from albert_tf.tasks.sentence_embedding.settings import EmbeddingSettings
 from albert_tf.tasks.sequence_classification.settings import Threshold
 from albert_tf.tasks.settings import files_in, write_settings
@@ -254,6 +255,7 @@ def _write(graph: OnnxGraph, file: pathlib.Path, loaded: _Loaded) -> float:
     return _largest_difference(onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]), loaded)
 
 
+@in_full_float32()
 def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) -> float:
     """Maximum absolute difference from the Keras model on a padded batch; for large outputs in units of the largest."""
     first, second = (SAMPLES[::2], SAMPLES[::2]) if loaded.is_beam else (SAMPLES, SAMPLES[::-1])

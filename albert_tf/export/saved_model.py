@@ -18,6 +18,7 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import location
 from albert_tf.inference.folder import ModelFolder, load_folder
 from albert_tf.inference.loading import TOKENIZER_FOLDER
+from albert_tf.layers.kernels import in_full_float32
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks.sequence_classification.settings import Threshold
 from albert_tf.tasks.table import TASKS, WindowsName
@@ -117,6 +118,7 @@ def served_model(loaded: ModelFolder) -> ServedModel:
     return getattr(importlib.import_module(f"albert_tf.export.{module}"), kind)(loaded)
 
 
+@in_full_float32()
 def _checked_difference(exact: ServedModel, restored: Any, is_exact: bool) -> float:
     """The largest difference of a SavedModel from the Keras model; raises ValueError if it is too large."""
     with count_texts():  # the samples are long and empty on purpose

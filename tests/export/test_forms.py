@@ -103,6 +103,9 @@ def test_xla_compiles_what_has_no_strings(reports):
 @pytest.mark.parametrize("kind", ["pretrained", "tags", "questions_beam", "choices", "embedding"])
 def test_shapes_of_programs_do_not_change_answers(reports, kind):
     assert reports[kind, "xla"].largest_difference <= 1e-5
+    graph = saved_model_pb2.SavedModel.FromString((reports[kind, "xla"].folder / "saved_model.pb").read_bytes())
+    nodes = [node for part in graph.meta_graphs[0].graph_def.library.function for node in part.node_def]
+    assert "/device:CPU:0" in {node.device for node in nodes if node.op == "LowerBound"}
 
 
 @pytest.mark.exhaustive

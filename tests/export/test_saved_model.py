@@ -6,9 +6,11 @@ import shutil
 import sys
 
 import pytest
+import tensorflow as tf
 
 from albert_tf import pipeline
 from albert_tf.export import export_saved_model, saved_model
+from albert_tf.export.serve_base import ServedModel
 from tests.toy_task import CONFIG
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -58,11 +60,17 @@ def test_names_stay_inside_the_output(folders, tmp_path, name):
     assert not any(tmp_path.iterdir())
 
 
-def test_an_export_that_differs_leaves_nothing(folders, tmp_path, monkeypatch):
+def test_an_export_that_differs_leaves_nothing_and_gpus_compare_in_float32(folders, tmp_path, monkeypatch):
+    is_rounded, compare = tf.config.experimental.tensor_float_32_execution_enabled, ServedModel.largest_difference
+    compared = []
+    monkeypatch.setattr(
+        ServedModel, "largest_difference", lambda *both: compared.append(is_rounded()) or compare(*both)
+    )
     monkeypatch.setattr(saved_model, "TOLERANCE", -1.0)
     with pytest.raises(ValueError, match=r"differ by .* Nothing was written"):
         export_saved_model(folders["classifier"], tmp_path, "m")
     assert not any(tmp_path.iterdir())
+    assert (compared, is_rounded()) == ([False], True)
 
 
 @pytest.mark.exhaustive

@@ -28,6 +28,7 @@ __all__ = [
     "for_layers",
     "for_own_step",
     "has_onednn",
+    "in_full_float32",
     "inference_with",
     "lacks_flash_attention",
     "mask_to_bias",
@@ -104,6 +105,20 @@ def lacks_flash_attention() -> str:
     if (lowest := min(capabilities)) < (8, 0):
         return f"cuDNN has it for NVIDIA GPUs of compute capability 8.0, and here one has {lowest[0]}.{lowest[1]}"
     return ""
+
+
+@contextlib.contextmanager
+def in_full_float32() -> Iterator[None]:
+    """Within it, TensorFlow does not multiply float32 as TF32 on GPUs, which in other shapes differs by up to 1e-3."""
+    import tensorflow as tf
+
+    options = tf.config.experimental
+    is_enabled = options.tensor_float_32_execution_enabled()
+    options.enable_tensor_float_32_execution(False)
+    try:
+        yield
+    finally:
+        options.enable_tensor_float_32_execution(is_enabled)
 
 
 def runs_on_cpu() -> bool:
