@@ -35,7 +35,13 @@ __all__ = [
 
 
 class OpenModel(keras.Model):
-    """A `keras.Model` that names what a step and metrics of one's own need of Keras' trainer."""
+    """A `keras.Model` that names what a step and metrics of one's own need of Keras' trainer.
+
+    Attributes:
+        num_batches: of the data of `fit` or `evaluate`, once these have opened them; None if unknown.
+    """
+
+    num_batches: int | None = None
 
     @property
     def reported_metrics(self) -> Any:
@@ -74,6 +80,7 @@ class OpenModel(keras.Model):
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
         arrays = None if getattr(iterator, "steps_per_epoch", None) else getattr(iterator, "data_adapter", None)
+        self.num_batches = getattr(iterator, "num_batches", None)
         self.see_last_batch(getattr(arrays, "_partial_batch_size", None) or 0)
         if iterator is not None and not self.reported_metrics.built and self._distribute_strategy is not None:
             of_replicas = self._distribute_strategy.experimental_local_results

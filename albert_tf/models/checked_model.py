@@ -96,6 +96,8 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
         others = named.pop("kwargs", {})
         named = {name: value for name, value in {**named, **others}.items() if name != "self"}
         check_class_weight(self, named.get("class_weight"))
+        if makes_batches and is_labelled:
+            named["callbacks"] = self.callback_list(method.__name__, **named)
         if makes_batches:
             named = in_batches(self, named, method.__name__)
         data, labels = named.pop("x", None), named.pop("y", None)
@@ -131,6 +133,10 @@ class CheckedModel(OpenModel):
     def data_scope(self) -> contextlib.AbstractContextManager:
         """The context in which Keras reads the data of `fit`, `evaluate` and `predict`; as what it is given batches."""
         return contextlib.nullcontext(lambda batches: batches)
+
+    def callback_list(self, method: str, callbacks=None, verbose="auto", epochs=1, **_) -> Any:
+        """What `fit` or `evaluate` gets as callbacks, by its arguments."""
+        return callbacks
 
     def label_fields(self) -> Fields:
         """The labels of the model's own loss by name; `"labels"` alone stands for a single array."""

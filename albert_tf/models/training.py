@@ -191,6 +191,14 @@ class TrainableModel(CheckedModel):
 
         return training_step.untuned_datasets()
 
+    def callback_list(self, method: str, callbacks=None, verbose="auto", epochs=1, **_):
+        if not self.has_own_step or isinstance(callbacks, keras.callbacks.CallbackList):
+            return callbacks
+        from albert_tf.training_step import QueuedCallbacks
+
+        bar = {"add_progbar": verbose != 0, "verbose": verbose, "epochs": epochs, "steps": None}
+        return QueuedCallbacks(callbacks, model=self, add_history=method == "fit", **bar)
+
     def make_train_function(self, force=False):
         """Keras' hook for the step of `fit`; see `albert_tf.training_step`."""
         if not self.has_own_step:

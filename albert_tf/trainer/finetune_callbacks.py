@@ -12,11 +12,11 @@ class FirstTenth(keras.callbacks.Callback):
 
     def __init__(self, num_train_steps: int, losses: list[float]):
         super().__init__()
-        self.batch, self.losses = num_train_steps // 10 - 1, losses
+        self.batch, self.losses = num_train_steps // 10, losses
 
-    def on_train_batch_end(self, batch, logs=None):
-        if batch == self.batch and logs is not None:
-            self.losses.append(float(logs["loss"]))
+    def on_train_batch_begin(self, batch, logs=None):
+        if batch == self.batch > 0:
+            self.losses.append(float(self.model.get_metrics_result()["loss"]))
 
 
 class Evaluate(keras.callbacks.Callback):

@@ -4,6 +4,7 @@ The input stall is the time that a device idles before its next batch arrives.
 """
 
 import collections
+import concurrent.futures
 import ctypes
 import functools
 import sys
@@ -19,6 +20,8 @@ from keras import tree
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.training_step.apply_gradients import has_programs
 
+# Where the input stall is computed, since it is read after every call; on an accelerator, that would wait for the step.
+_HOST = "/CPU:0"
 # Parameters of mallopt(3) and their values: those at which glibc's own adjustment ends.
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-3, 32 << 20), (-1, 64 << 20)
 _MALLOPT = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # musl has none
@@ -84,17 +87,24 @@ def for_each_shape(model) -> Callable:
 
 
 class StartedSteps:
-    """Starts steps, of which at most two are not done: each holds its buffers while it waits for the accelerator."""
+    """Starts steps, of which at most two are not done: each holds its buffers while it waits for the accelerator.
+
+    What a step returns is copied from a GPU behind all that was started before the copy, so a thread begins to read it
+    before the next step is started.
+    """
 
     def __init__(self):
-        self._outputs: collections.deque[Any] = collections.deque()
+        self._reader = concurrent.futures.ThreadPoolExecutor(1)
+        self._read: collections.deque[concurrent.futures.Future] = collections.deque()
 
     def __call__(self, function: Callable, *args) -> Any:
         """Calls the function, which returns tensors, once the last call but one is done."""
-        while len(self._outputs) > 1:
-            np.asarray(self._outputs.popleft())
+        while len(self._read) > 1:
+            self._read.popleft().result()
         outputs = function(*args)
-        self._outputs.extend(tf.nest.flatten(outputs)[:1])  # of a program, all are there at once
+        first = tf.nest.flatten(outputs)[:1]  # of a program, all are there at once
+        self._read.extend(self._reader.submit(np.asarray, tensor) for tensor in first)
+        time.sleep(0)  # the thread's turn
         return outputs
 
 
@@ -136,11 +146,11 @@ def _functions(model, step, note_shape: Callable) -> tuple[Callable, Callable]:
             logs = one_step(batch.get_value())
             is_last = done + 1 >= model.steps_per_execution
             next_batch = tf.cond(is_last, lambda: batch, iterator.get_next_as_optional)
-            return done + 1, logs, stall + _input_stall_seconds(logs, next_batch), next_batch
+            return done + 1, logs, _with_stall_after(logs, stall, next_batch), next_batch
 
         logs, stall = first_step(iterator)
         next_batch = iterator.get_next_as_optional()
-        start = tf.constant(1), logs, stall + _input_stall_seconds(logs, next_batch), next_batch
+        start = tf.constant(1), logs, _with_stall_after(logs, stall, next_batch), next_batch
         return tf.while_loop(more, another_step, start)[1:3]
 
     steps = first_step if model.steps_per_execution == 1 else several_steps
@@ -186,18 +196,20 @@ def _timed_next(iterator):
     start = tf.timestamp()
     with tf.control_dependencies([start]):
         batch = iterator.get_next()
-    return batch, _time_of(batch) - start
+    with tf.device(_HOST):
+        return batch, _time_of(batch) - start
 
 
-def _input_stall_seconds(logs, next_batch):
-    """Seconds the device idled between the logs of a step and the next batch, an Optional; 0 if it was prefetched.
+def _with_stall_after(logs, stall, next_batch):
+    """Adds the seconds that the device idled between the logs of a step and the next batch, 0 if it was prefetched.
 
     The step and the next batch have no dependency on each other, so that input and computation overlap.
     """
     # A branch needs its condition on the host, so it waits for the step to end on the accelerator.
     first = next(iter(logs.values()), 0.0)
     ended = tf.cond(tf.math.is_finite(tf.cast(first, tf.float32)), tf.timestamp, tf.timestamp)
-    return tf.maximum(_time_of(next_batch) - ended, 0.0)
+    with tf.device(_HOST):
+        return stall + tf.maximum(_time_of(next_batch) - ended, 0.0)
 
 
 def _time_of(values):
