@@ -273,8 +273,8 @@ def test_the_job_and_its_service_fit_each_other():
     assert policy["onExitCodes"] == {"containerName": container["name"], "operator": "In", "values": [2]}
 
 
-# Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own. It is
-# there once it was created, with `created`, what was asked for.
+# Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own. Its
+# file `created` is what was asked for when it was made.
 GCLOUD = """#!/bin/bash
 set -e
 shift 3
