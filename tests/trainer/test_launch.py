@@ -273,13 +273,15 @@ def test_the_job_and_its_service_fit_each_other():
     assert policy["onExitCodes"] == {"containerName": container["name"], "operator": "In", "values": [2]}
 
 
-# Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own.
+# Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own. Its
+# file `created` is what was asked for when it was made.
 GCLOUD = """#!/bin/bash
 set -e
 shift 3
 export HOME=$MACHINE PATH=$MACHINE/bin:$PATH
 case $1 in
-describe) exit 0 ;;
+describe) test -f "$MACHINE/created" ;;
+create) echo "${@:3}" >"$MACHINE/created" ;;
 ssh) cd "$MACHINE" && exec bash -c "$4" ;;
 scp) cp -r "${3/#"$NAME:"/$MACHINE/}" "${4/#"$NAME:"/$MACHINE/}" ;;
 esac
@@ -306,9 +308,9 @@ def tpu_script(tmp_path):
     of_machine = {"NAME": "tpu", "ZONE": "here", "TYPE": "v4-8", "MACHINE": str(machine)}
     environment = {**os.environ, **of_machine, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
 
-    def call(*arguments):
-        command = ["bash", FOLDER / "tpu_vm.sh", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, env=environment)
+    def call(*arguments, **variables):
+        command, values = ["bash", FOLDER / "tpu_vm.sh", *arguments], {**environment, **variables}
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=here, env=values)
 
     return call
 
@@ -321,6 +323,23 @@ def test_the_script_for_tpus_brings_all_that_the_recipe_names_and_goes_on(tpu_sc
         assert done.stdout == said + step_before
         assert (tmp_path / "here/runs/mine/step").read_text() == "20\n"
     assert (tmp_path / "machine/albert/project/albert_tf/__init__.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("variables", "image"),
+    [
+        ({"TYPE": "v4-8"}, "tpu-ubuntu2204-base"),
+        ({"TYPE": "v5litepod-8"}, "v2-alpha-tpuv5-lite"),
+        ({"TYPE": "v5p-8"}, "v2-alpha-tpuv5"),
+        ({"TYPE": "v6e-8"}, "v2-alpha-tpuv6e"),
+        ({"TYPE": "v6e-8", "IMAGE": "mine"}, "mine"),
+    ],
+)
+def test_the_image_of_a_tpu_vm_is_that_of_its_type(tpu_script, tmp_path, variables, image):
+    done = tpu_script("my recipe.toml", "runs/mine", "data", **variables)
+    assert done.returncode == 0, done.stderr
+    created = (tmp_path / "machine/created").read_text()
+    assert created == f"--accelerator-type {variables['TYPE']} --version {image} --zone here\n"
 
 
 def test_the_script_for_tpus_says_what_it_needs(tpu_script):

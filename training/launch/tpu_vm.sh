@@ -2,12 +2,15 @@
 # Makes a TPU VM, installs albert-tf there, runs a recipe, and brings the run back. Needs gcloud, logged in.
 # Nobody has run this script on a TPU yet; `make test-tpu` shows only that the compiler of TPUs takes the step.
 #
-#   NAME=albert ZONE=us-central2-b TYPE=v4-8 training/launch/tpu_vm.sh my_recipe.toml runs/mine examples heldout vocabulary
+#   NAME=albert ZONE=us-west4-a TYPE=v5litepod-8 training/launch/tpu_vm.sh my_recipe.toml runs/mine examples heldout vocabulary
+#
+# TYPE is the accelerator type, such as v4-8, v5litepod-8 (v5e), v5p-8 or v6e-8, of a single host. IMAGE is the software of
+# the machine; by default the one that Google names for the TYPE.
 #
 # After the recipe and the folder of the run come all files and folders that the recipe names, as it names them: they are
 # copied to the same places there, so each must lie below the folder that you call from. The recipe says strategy = "tpu",
-# and its batch_size is a multiple of the number of cores. The same command goes on with a run that was stopped. The
-# machine stays, and costs, until: gcloud compute tpus tpu-vm delete $NAME --zone $ZONE
+# and its batch_size is a multiple of the number of chips times gradient_accumulation_steps. The same command goes on with
+# a run that was stopped. The machine stays, and costs, until: gcloud compute tpus tpu-vm delete $NAME --zone $ZONE
 set -euo pipefail
 
 if [ $# -lt 3 ]; then
@@ -24,13 +27,19 @@ for path in "$recipe" "$@"; do
         ;;
     esac
 done
-: "${NAME:?give the machine a NAME}" "${ZONE:?say in which ZONE}" "${TYPE:?say which TYPE, such as v4-8}"
+: "${NAME:?give the machine a NAME}" "${ZONE:?say in which ZONE}" "${TYPE:?say which TYPE, such as v5litepod-8}"
+case $TYPE in
+v5litepod-*) image=v2-alpha-tpuv5-lite ;;
+v5p-*) image=v2-alpha-tpuv5 ;;
+v6e-*) image=v2-alpha-tpuv6e ;;
+*) image=tpu-ubuntu2204-base ;; # v4 and older
+esac
 tpu() { gcloud compute tpus tpu-vm "$@" --zone "$ZONE"; }
 remote() { tpu ssh "$NAME" --command "$1"; }
 project=$(cd "$(dirname "$0")/../.." && pwd)
 
 tpu describe "$NAME" >/dev/null 2>&1 ||
-    tpu create "$NAME" --accelerator-type "$TYPE" --version "${IMAGE:-tpu-ubuntu2204-base}"
+    tpu create "$NAME" --accelerator-type "$TYPE" --version "${IMAGE:-$image}"
 remote "mkdir -p albert/run"
 tar -c --dereference -- "$recipe" "$@" | remote "tar -x -C albert"
 [ ! -d "$run" ] || tpu scp --recurse "$run/." "$NAME:albert/run"
