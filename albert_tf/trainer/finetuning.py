@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_tf.checkpoints.checkpoint import digest
 from albert_tf.costs import activation_values
-from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
+from albert_tf.data.finetuning.batches import LastBatch, TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
 from albert_tf.files.atomic import exclusive_lock, write_json
 from albert_tf.files.hub import model_folder
@@ -192,15 +192,19 @@ class _FinetuneRun:
         return getattr(self.examples, "num_choices", 1)
 
     @property
-    def drops_remainder(self) -> bool:
-        """Whether all batches must have the same size."""
-        return self.devices.strategy.num_replicas_in_sync > 1 or self.options.gradient_accumulation_steps > 1
+    def last_batch(self) -> LastBatch:
+        """What becomes of an epoch's last batch; equal parts, and few shapes for XLA, need full batches."""
+        is_divided = self.devices.strategy.num_replicas_in_sync * self.options.gradient_accumulation_steps > 1
+        # A teacher is imitated on all rows, and rows are compared with each other in the ranking of sentences.
+        if self.teacher is not None or getattr(self.model, "objective", "") == "ranking":
+            return "dropped" if is_divided else "short"
+        return "filled" if is_divided or not runs_on_cpu() else "short"
 
     @property
     def training(self) -> TrainingRecipe:
         """Length and intervals; an interval ends with an evaluation."""
         options = self.options
-        steps = steps_per_epoch(len(self.examples.lengths), options.batch_size, self.drops_remainder)
+        steps = steps_per_epoch(len(self.examples.lengths), options.batch_size, self.last_batch)
         interval = -(-steps // options.evaluations_per_epoch)
         total = -(-steps * options.epochs // interval) * interval
         if total >= MAX_COUNT:
@@ -353,13 +357,10 @@ class _FinetuneRun:
             yield f"Nothing was learnt: {' and '.join(problems)}. Models of this size need {advice}."
 
     def _data(self, step: int) -> Any:
-        arguments = self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder
+        arguments = self.examples, self.options.batch_size, self.options.seed, step, self.last_batch
         # In the order of the seed, on every device: soon the first windows have had batches of all frequent lengths.
         multiple = 8 if runs_on_cpu() else None
-        full_rows = multiple is None and not self.drops_remainder
-        # A teacher is imitated on all rows, and rows are compared with each other in the ranking of sentences.
-        full_rows = full_rows and self.teacher is None and getattr(self.model, "objective", "") != "ranking"
-        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard, multiple, full_rows))
+        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard, multiple))
 
 
 def _optimizer(options: FinetuneOptions, steps: int) -> Any:

@@ -318,17 +318,16 @@ def test_what_cannot_be_is_refused_before_anything_is_written(bad_files, changes
 
 
 @pytest.mark.exhaustive
-def test_two_devices_give_the_weights_of_one(tmp_path, run_python, monkeypatch):
+def test_two_devices_and_microbatches_give_the_weights_of_one(tmp_path, run_python, monkeypatch):
     monkeypatch.setattr(toy_task, "CONFIG", CONFIG.replace(classifier_dropout_prob=0.0))
     write_pretrained(tmp_path / "pretrained")
-    write_mood_table(tmp_path / "train.tsv", 28, seed=1)
+    write_mood_table(tmp_path / "train.tsv", 33, seed=1)  # 4 batches of 8 rows, and one of a single row
     write_mood_table(tmp_path / "dev.tsv", 20, seed=2)
-    mirrored_finetuning.main(tmp_path, "one_device")
+    assert [mirrored_finetuning.main(tmp_path, "one_device", microbatches) for microbatches in (1, 4)] == [10, 10]
     run_python(mirrored_finetuning.__file__, tmp_path, "mirrored")
-    one, two = (
-        safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in ("one_device", "mirrored")
-    )
+    names = ("pretrained", "one_device1", "one_device4", "mirrored1")
+    before, one, *others = (safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in names)
     for name, array in one.items():
-        np.testing.assert_allclose(two[name], array, atol=1e-5, rtol=0, err_msg=name)
-    before = safetensors.numpy.load_file(tmp_path / "pretrained" / "model.safetensors")
+        for other in others:
+            np.testing.assert_allclose(other[name], array, atol=1e-5, rtol=0, err_msg=name)
     assert max(np.abs(one[name] - before[name]).max() for name in before if name in one) > 1e-3
