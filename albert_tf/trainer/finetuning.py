@@ -238,7 +238,7 @@ class _FinetuneRun:
                 _optimizer(options, training.num_train_steps),
                 gradient_accumulation_steps=training.gradient_accumulation_steps,
                 remat=training.remat,
-                jit_compile=training.jit_compile,
+                jit_compile=options.jit_compile,
                 teacher=self.teacher,
             )
             folder, metrics_file = options.output / CHECKPOINTS_FOLDER, options.output / METRICS_FILE
@@ -381,11 +381,11 @@ def _recipe(
     tokenizer: AlbertTokenizer,
     teacher: AlbertBase | None,
 ) -> dict[str, Any]:
-    """All options, with hashes of files instead of their paths."""
-    optional = ("rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze", "label_smoothing")
-    unset = {name for name in optional if not getattr(options, name)}
-    left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *unset}
-    values = options.model_dump(mode="json", exclude=left_out)
+    """All options, with hashes of files instead of their paths; those that earlier versions lack, only where set."""
+    optional = {"rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze", "label_smoothing"}
+    optional |= {"jit_compile"}
+    values = options.model_dump(mode="json", exclude={"output", "pretrained", "teacher", "add_tokens", *optional})
+    values |= options.model_dump(mode="json", include=optional, exclude_defaults=True)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}
     models = {"pretrained": {**_identity(model), "vocab_hash": tokenizer.vocab_hash}}
     models |= {} if teacher is None else {"teacher": _identity(teacher)}

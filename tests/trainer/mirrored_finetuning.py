@@ -13,7 +13,7 @@ def main(folder: pathlib.Path, strategy: str, microbatches: int = 1) -> int:
 
     from albert_tf.trainer import FinetuneOptions, finetune  # the devices are fixed by now
 
-    report = finetune(
+    return finetune(
         FinetuneOptions(
             pretrained=folder / "pretrained",
             train=folder / "train.tsv",
@@ -26,8 +26,7 @@ def main(folder: pathlib.Path, strategy: str, microbatches: int = 1) -> int:
             learning_rate=1e-3,
             dropout=0.0,
         )
-    )
-    return report.steps
+    ).steps
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Proves that fine-tuning learns, repeats itself to the bit, writes what it reports and refuses what cannot be."""
 
 import csv
+import itertools
 import json
 import os
 import shutil
@@ -183,6 +184,7 @@ def test_each_option_counts(files):
         "no_warmup": {"warmup_proportion": 0.0},
         "dropout": {"dropout": 0.1},
         "head_dropout": {"head_dropout": 0.5},
+        "xla": {"jit_compile": True},
     }
     common = {"seed": 5, "learning_rate": 1e-2, "warmup_proportion": 0.5}
     for name, change in changes.items():
@@ -327,7 +329,6 @@ def test_two_devices_and_microbatches_give_the_weights_of_one(tmp_path, run_pyth
     run_python(mirrored_finetuning.__file__, tmp_path, "mirrored")
     names = ("pretrained", "one_device1", "one_device4", "mirrored1")
     before, one, *others = (safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in names)
-    for name, array in one.items():
-        for other in others:
-            np.testing.assert_allclose(other[name], array, atol=1e-5, rtol=0, err_msg=name)
+    for name, other in itertools.product(one, others):
+        np.testing.assert_allclose(other[name], one[name], atol=1e-5, rtol=0, err_msg=name)
     assert max(np.abs(one[name] - before[name]).max() for name in before if name in one) > 1e-3
