@@ -87,8 +87,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
 
 def _finetune(options: FinetuneOptions, show_progress: bool, ids: pathlib.Path | None = None) -> FinetuneReport:
     output = location(options.output)
-    names = [name for name in ("pretrained", "teacher") if getattr(options, name) is not None]
-    models = {name: model_folder(getattr(options, name)) for name in names}
+    models = {name: model_folder(path) for name in ("pretrained", "teacher") if (path := getattr(options, name))}
     devices = connect(options.strategy)
     with run_folder(output, devices.is_chief) as folder:
         options = options.model_copy(update={**models, "output": folder})
@@ -187,11 +186,6 @@ class _FinetuneRun:
     first_losses: list[float] = dataclasses.field(default_factory=list)
 
     @property
-    def sequences(self) -> int:
-        """Number of sequences of an example."""
-        return getattr(self.examples, "num_choices", 1)
-
-    @property
     def last_batch(self) -> LastBatch:
         """What becomes of an epoch's last batch; equal parts, and few shapes for XLA, need full batches."""
         is_divided = self.devices.strategy.num_replicas_in_sync * self.options.gradient_accumulation_steps > 1
@@ -220,7 +214,6 @@ class _FinetuneRun:
             save_every=interval,
             keep_checkpoints=1,
             best_metric=self.task.main_score,
-            strategy=options.strategy,
             dtype_policy=options.dtype_policy,
             remat=options.remat,
         )
@@ -228,8 +221,8 @@ class _FinetuneRun:
     def train(self, show_progress: bool) -> TrainingState:
         """Trains to the end; raises TrainingStopped if interrupted."""
         options, training, model = self.options, self.training, self.model
-        lengths = self.examples.lengths
-        values = activation_values(model.config, round(lengths.mean()), num_predictions=0) * self.sequences
+        lengths, sequences = self.examples.lengths, getattr(self.examples, "num_choices", 1)
+        values = activation_values(model.config, round(lengths.mean()), num_predictions=0) * sequences
         self.devices.check_memory(training, values * min(1.0, len(lengths) / options.batch_size))
         if self.devices.is_chief:
             write_recipe(options.output, self.recipe)
@@ -244,7 +237,7 @@ class _FinetuneRun:
             folder, metrics_file = options.output / CHECKPOINTS_FOLDER, options.output / METRICS_FILE
             state = TrainingState(folder, model, training, {"recipe": self.recipe}, metrics_file, higher_is_better=True)
             state.restore(latest_valid_checkpoint(folder))
-        tokens_per_step = round(lengths.mean() * options.batch_size * self.sequences)
+        tokens_per_step = round(lengths.mean() * options.batch_size * sequences)
         history = self.scores()[: state.step // training.log_every]
         callbacks: list[Any] = [
             StopAtBadLoss(cure="give another output folder"),
