@@ -61,8 +61,8 @@ class Command(typer.core.TyperCommand):
             raise
 
     def invoke(self, ctx):
-        backend, form = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form", "onnx")
-        if backend != "tensorflow" and (form not in ("onnx", "web") or self.name in ("pretrain", "finetune", "bench")):
+        backend, is_onnx = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form") in ("onnx", "web")
+        if backend != "tensorflow" and self.name in ("pretrain", "finetune", "bench", "export") and not is_onnx:
             raise ValueError(f"`{PROGRAM} {self.name}` needs KERAS_BACKEND=tensorflow. Received: {backend}; unset it.")
         try:
             return super().invoke(ctx)

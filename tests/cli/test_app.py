@@ -53,6 +53,7 @@ def test_the_backend_is_named_where_it_cannot_be_used(monkeypatch, capsys):
     monkeypatch.setenv("KERAS_BACKEND", "jax")
     for command in ("pretrain a.toml --output b", "export a --name b"):
         assert mistake(*command.split()).endswith("needs KERAS_BACKEND=tensorflow. Received: jax; unset it.")
+    assert "KERAS_BACKEND" not in mistake("predict", "a", "--data", "b.tsv")
     with pytest.raises(SystemExit), user_errors():
         raise ModuleNotFoundError(name="jax")
     assert capsys.readouterr().err == "albert-tf: jax is not installed; unset KERAS_BACKEND.\n"
