@@ -5,6 +5,7 @@ Commands import slow modules inside their functions, so that `--help` is fast.
 
 import atexit
 import gc
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -48,7 +49,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class Command(typer.core.TyperCommand):
-    """A command that names `--set` for options that it lacks, and reports on Ctrl-C what has been kept."""
+    """Names `--set` for options that it lacks, and a backend that it cannot use; says on Ctrl-C what was kept."""
 
     def parse_args(self, ctx, args):
         try:
@@ -60,10 +61,14 @@ class Command(typer.core.TyperCommand):
             raise
 
     def invoke(self, ctx):
+        backend, is_onnx = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form") in ("onnx", "web")
+        if backend != "tensorflow" and self.name in ("pretrain", "finetune", "bench", "export") and not is_onnx:
+            raise ValueError(f"`{PROGRAM} {self.name}` needs KERAS_BACKEND=tensorflow. Received: {backend}; unset it.")
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            print_sentence(f"interrupted; {_remains(self.name)}.")
+            command = next(command for command in COMMANDS if self.name == command.NAME)
+            print_sentence(f"interrupted; {getattr(command, 'REMAINS', 'nothing was written')}.")
             raise typer.Exit(INTERRUPTED) from None
 
     def format_options(self, ctx, formatter) -> None:
@@ -76,13 +81,6 @@ class Command(typer.core.TyperCommand):
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
-
-
-def _remains(name: str | None) -> str:
-    """Describes what an interrupted command has kept."""
-    return next(
-        (getattr(command, "REMAINS", "nothing was written") for command in COMMANDS if name == command.NAME), ""
-    )
 
 
 app = typer.Typer(

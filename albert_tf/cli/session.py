@@ -48,9 +48,10 @@ def user_errors() -> Iterator[None]:
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == __name__.partition(".")[0]:
                 raise
-            print_sentence(
-                f"{error.name} is not installed; install albert-tf with its requirements, and the extra for this."
-            )
+            cure = "install albert-tf with its requirements, and the extra for this"
+            if error.name == os.environ.get("KERAS_BACKEND"):
+                cure = "unset KERAS_BACKEND"
+            print_sentence(f"{error.name} is not installed; {cure}.")
             sys.exit(2)
         except Exception as error:
             if (sentence := of_a_library(error)) is None:

@@ -7,6 +7,7 @@ An engine answers requests for signatures, as TensorFlow Serving does: a SavedMo
 import contextlib
 import importlib.util
 import itertools
+import logging
 import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -22,8 +23,7 @@ from albert_tf.inference.signatures import Signature, TextSignatures
 
 # Rows and tokens of an ONNX model that are computed at once, at most; the server merges requests itself.
 _LARGEST_BATCH = 8192
-# Of a sample for warming up beside its words, at most: [CLS], two [SEP], and pieces of two [MASK].
-_OTHER_TOKENS = 13
+_logger = logging.getLogger(__name__)
 
 
 class Engine(Protocol):
@@ -90,7 +90,7 @@ def load_engine(
     else:
         wanted = "a SavedModel" if engine == "tensorflow" else "an ONNX model"
         raise ValueError(f"--engine {engine} runs {wanted}, but {folder} holds none; use --engine auto.")
-    _warm_up(loaded, max_rows)
+    _warm_up(loaded, folder, max_rows)
     return loaded
 
 
@@ -99,17 +99,24 @@ def _fast_precision(folder: pathlib.Path, engine: str) -> str:
     return "bfloat16" if can_run and has_amx() and (folder / MODEL_FILES["float32"]).is_file() else "auto"
 
 
-def _warm_up(engine: Engine, max_rows: int) -> None:
+def _warm_up(engine: Engine, folder: pathlib.Path, max_rows: int) -> None:
     """Answers a text, or texts of each shape that is compiled, so that no request waits for it; the largest first."""
     inputs = engine.signatures["serving_default"].inputs
     if any(spec.dtype != "string" for spec in inputs.values()):
         return
-    powers = [1 << exponent for exponent in range(power_of_two(max_rows).bit_length())]
-    for length, rows in sorted(itertools.product(engine.lengths, powers), reverse=True) or [(0, 1)]:
-        sample = {
-            name: np.full([rows] + [1] * (len(spec.shape) - 1), b"[MASK]", object) for name, spec in inputs.items()
-        }
-        for name in {"text", "context"} & sample.keys():
-            sample[name] += b" a" * (length - _OTHER_TOKENS)
+
+    def run(signature: str, words: int, rows: int) -> dict[str, np.ndarray]:
+        texts = {name: b"[MASK]" + b" a" * words * (name in ("text", "context")) for name in inputs}
+        shapes = {name: [rows] + [1] * (len(spec.shape) - 1) for name, spec in inputs.items()}
+        return engine.run(signature, {name: np.full(shapes[name], texts[name], object) for name in inputs})
+
+    samples = [(0, 1)]
+    if engine.lengths:
+        few, more = (run("tokenize", words, 1)["input_ids"].shape[-1] for words in (1, 2))
+        words = [max(0, 1 + (length - few) // max(1, more - few)) for length in engine.lengths]  # that just fit
+        powers = [1 << exponent for exponent in range(power_of_two(max_rows).bit_length())]
+        samples = sorted(itertools.product(words, powers), reverse=True)
+        _logger.info("Compiling %s for %d shapes, up to %d x %d.", folder, len(samples), powers[-1], engine.lengths[-1])
+    for sample in samples:
         with contextlib.suppress(ValueError):  # the sample need not be one that the model answers
-            engine.run("serving_default", sample)
+            run("serving_default", *sample)

@@ -265,10 +265,11 @@ def _tpu_strategy() -> tf.distribute.Strategy:
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(os.environ.get("TPU_NAME", "local"))
     except (ValueError, OSError, tf.errors.OpError) as error:
-        raise ValueError(
-            f'strategy="tpu", but no TPU was found ({str(error).splitlines()[0]}). Run on a TPU VM, set TPU_NAME, or '
-            "choose another strategy."
-        ) from None
+        problem = f"no TPU was found ({str(error).splitlines()[0]}). Run on a TPU VM, set TPU_NAME"
+        if "No OpKernel was registered" in str(error):
+            cure = "install tensorflow-tpu in its place (training/launch/tpu_vm.sh does)"
+            problem = f"this TensorFlow has no support for TPUs: {cure}"
+        raise ValueError(f'strategy="tpu", but {problem}, or choose another strategy.') from None
     return tf.distribute.TPUStrategy(resolver)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_tf.checkpoints.checkpoint import digest
 from albert_tf.costs import activation_values
-from albert_tf.data.finetuning.batches import TrainingExamples, steps_per_epoch, training_dataset
+from albert_tf.data.finetuning.batches import LastBatch, TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
 from albert_tf.files.atomic import exclusive_lock, write_json
 from albert_tf.files.hub import model_folder
@@ -87,8 +87,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
 
 def _finetune(options: FinetuneOptions, show_progress: bool, ids: pathlib.Path | None = None) -> FinetuneReport:
     output = location(options.output)
-    names = [name for name in ("pretrained", "teacher") if getattr(options, name) is not None]
-    models = {name: model_folder(getattr(options, name)) for name in names}
+    models = {name: model_folder(path) for name in ("pretrained", "teacher") if (path := getattr(options, name))}
     devices = connect(options.strategy)
     with run_folder(output, devices.is_chief) as folder:
         options = options.model_copy(update={**models, "output": folder})
@@ -187,20 +186,19 @@ class _FinetuneRun:
     first_losses: list[float] = dataclasses.field(default_factory=list)
 
     @property
-    def sequences(self) -> int:
-        """Number of sequences of an example."""
-        return getattr(self.examples, "num_choices", 1)
-
-    @property
-    def drops_remainder(self) -> bool:
-        """Whether all batches must have the same size."""
-        return self.devices.strategy.num_replicas_in_sync > 1 or self.options.gradient_accumulation_steps > 1
+    def last_batch(self) -> LastBatch:
+        """What becomes of an epoch's last batch; equal parts, and few shapes for XLA, need full batches."""
+        is_divided = self.devices.strategy.num_replicas_in_sync * self.options.gradient_accumulation_steps > 1
+        # A teacher is imitated on all rows, and rows are compared with each other in the ranking of sentences.
+        if self.teacher is not None or getattr(self.model, "objective", "") == "ranking":
+            return "dropped" if is_divided else "short"
+        return "filled" if is_divided or not runs_on_cpu() else "short"
 
     @property
     def training(self) -> TrainingRecipe:
         """Length and intervals; an interval ends with an evaluation."""
         options = self.options
-        steps = steps_per_epoch(len(self.examples.lengths), options.batch_size, self.drops_remainder)
+        steps = steps_per_epoch(len(self.examples.lengths), options.batch_size, self.last_batch)
         interval = -(-steps // options.evaluations_per_epoch)
         total = -(-steps * options.epochs // interval) * interval
         if total >= MAX_COUNT:
@@ -216,7 +214,6 @@ class _FinetuneRun:
             save_every=interval,
             keep_checkpoints=1,
             best_metric=self.task.main_score,
-            strategy=options.strategy,
             dtype_policy=options.dtype_policy,
             remat=options.remat,
         )
@@ -224,8 +221,8 @@ class _FinetuneRun:
     def train(self, show_progress: bool) -> TrainingState:
         """Trains to the end; raises TrainingStopped if interrupted."""
         options, training, model = self.options, self.training, self.model
-        lengths = self.examples.lengths
-        values = activation_values(model.config, round(lengths.mean()), num_predictions=0) * self.sequences
+        lengths, sequences = self.examples.lengths, getattr(self.examples, "num_choices", 1)
+        values = activation_values(model.config, round(lengths.mean()), num_predictions=0) * sequences
         self.devices.check_memory(training, values * min(1.0, len(lengths) / options.batch_size))
         if self.devices.is_chief:
             write_recipe(options.output, self.recipe)
@@ -234,13 +231,13 @@ class _FinetuneRun:
                 _optimizer(options, training.num_train_steps),
                 gradient_accumulation_steps=training.gradient_accumulation_steps,
                 remat=training.remat,
-                jit_compile=training.jit_compile,
+                jit_compile=options.jit_compile,
                 teacher=self.teacher,
             )
             folder, metrics_file = options.output / CHECKPOINTS_FOLDER, options.output / METRICS_FILE
             state = TrainingState(folder, model, training, {"recipe": self.recipe}, metrics_file, higher_is_better=True)
             state.restore(latest_valid_checkpoint(folder))
-        tokens_per_step = round(lengths.mean() * options.batch_size * self.sequences)
+        tokens_per_step = round(lengths.mean() * options.batch_size * sequences)
         history = self.scores()[: state.step // training.log_every]
         callbacks: list[Any] = [
             StopAtBadLoss(cure="give another output folder"),
@@ -353,13 +350,10 @@ class _FinetuneRun:
             yield f"Nothing was learnt: {' and '.join(problems)}. Models of this size need {advice}."
 
     def _data(self, step: int) -> Any:
-        arguments = self.examples, self.options.batch_size, self.options.seed, step, self.drops_remainder
+        arguments = self.examples, self.options.batch_size, self.options.seed, step, self.last_batch
         # In the order of the seed, on every device: soon the first windows have had batches of all frequent lengths.
         multiple = 8 if runs_on_cpu() else None
-        full_rows = multiple is None and not self.drops_remainder
-        # A teacher is imitated on all rows, and rows are compared with each other in the ranking of sentences.
-        full_rows = full_rows and self.teacher is None and getattr(self.model, "objective", "") != "ranking"
-        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard, multiple, full_rows))
+        return self.devices.distribute(lambda shard: training_dataset(*arguments, shard, multiple))
 
 
 def _optimizer(options: FinetuneOptions, steps: int) -> Any:
@@ -380,11 +374,11 @@ def _recipe(
     tokenizer: AlbertTokenizer,
     teacher: AlbertBase | None,
 ) -> dict[str, Any]:
-    """All options, with hashes of files instead of their paths."""
-    optional = ("rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze", "label_smoothing")
-    unset = {name for name in optional if not getattr(options, name)}
-    left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *unset}
-    values = options.model_dump(mode="json", exclude=left_out)
+    """All options, with hashes of files instead of their paths; those that earlier versions lack, only where set."""
+    optional = {"rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze", "label_smoothing"}
+    optional |= {"jit_compile"}
+    values = options.model_dump(mode="json", exclude={"output", "pretrained", "teacher", "add_tokens", *optional})
+    values |= options.model_dump(mode="json", include=optional, exclude_defaults=True)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}
     models = {"pretrained": {**_identity(model), "vocab_hash": tokenizer.vocab_hash}}
     models |= {} if teacher is None else {"teacher": _identity(teacher)}

@@ -76,7 +76,7 @@ class FinetuneOptions(ClassificationSettings, TagSettings, QuestionSettings, Cho
         keep: whether to keep the weights with the best score on `dev`, or the last ones.
         patience: stop after this number of evaluations without a better score. None: never.
         seed: for new weights, dropout and the order of examples.
-        strategy, dtype_policy, remat: as in the `[training]` table of a pretraining recipe.
+        strategy, dtype_policy, jit_compile, remat: as in the `[training]` table of a pretraining recipe.
     """
 
     teacher: pathlib.Path | None = None
@@ -107,6 +107,7 @@ class FinetuneOptions(ClassificationSettings, TagSettings, QuestionSettings, Cho
     seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
     strategy: Strategy = "one_device"
     dtype_policy: DtypePolicy = "float32"
+    jit_compile: bool | Literal["auto"] = "auto"
     remat: Remat = "none"
 
     @property

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 _UNDIVIDED = (
     "`gradient_accumulation_steps` must divide the number of rows per device, in the last batch too. Received: "
-    "gradient_accumulation_steps={}, {} rows; use a batch size that is a multiple of devices times microbatches, and "
-    "leave out the rows that do not fill the last batch, in tf.data with drop_remainder=True."
+    "gradient_accumulation_steps={}, {} rows; use a batch size and a number of rows that are multiples of devices "
+    "times microbatches: leave out the last rows of lists and arrays, and in tf.data set drop_remainder=True."
 )
 
 

@@ -11,6 +11,7 @@ import typer.main
 
 from albert_tf.cli.app import COMMANDS, app
 from albert_tf.cli.overview import next_command
+from albert_tf.cli.session import user_errors
 from albert_tf.cli.tables import print_table
 from tests.toy_task import write_mood_table
 
@@ -46,6 +47,16 @@ def test_the_next_step_follows_from_the_folder(tmp_path, monkeypatch):
     assert printed.index("train-tokenizer") < printed.index("pretrain") < printed.index("export")
     assert printed.endswith("Next, for what is in this folder:\n  albert-tf serve saved_models\n")
     assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_the_backend_is_named_where_it_cannot_be_used(monkeypatch, capsys):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    for command in ("pretrain a.toml --output b", "export a --name b"):
+        assert mistake(*command.split()).endswith("needs KERAS_BACKEND=tensorflow. Received: jax; unset it.")
+    assert "KERAS_BACKEND" not in mistake("predict", "a", "--data", "b.tsv")
+    with pytest.raises(SystemExit), user_errors():
+        raise ModuleNotFoundError(name="jax")
+    assert capsys.readouterr().err == "albert-tf: jax is not installed; unset KERAS_BACKEND.\n"
 
 
 def test_steps_are_commands_that_exist(tmp_path):

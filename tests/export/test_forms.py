@@ -8,7 +8,6 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_tf import AlbertForSequenceClassification, pipeline
-from albert_tf.data.finetuning.few_shapes import padded_length
 from albert_tf.export import export_saved_model, saved_model, serve_base
 from albert_tf.serving.engine import load_engine
 from albert_tf.serving.saved_model_engine import SavedModelEngine
@@ -110,18 +109,19 @@ def test_shapes_of_programs_do_not_change_answers(reports, kind):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", ["classifier", "questions"])
-def test_a_server_computes_each_shape_first(reports, kind, monkeypatch):
+def test_a_server_computes_each_shape_first(reports, kind, monkeypatch, caplog):
+    caplog.set_level("INFO", "albert_tf.serving")
     shapes, run = [], SavedModelEngine.run
 
     def recording(engine, signature, inputs):
         rows, length = run(engine, "tokenize", inputs)["input_ids"].shape
-        shapes.append((padded_length(length, 48), rows))
+        shapes.append((length, rows))
         return run(engine, signature, inputs)
 
     monkeypatch.setattr(SavedModelEngine, "run", recording)
-    engine = load_engine(reports[kind, "xla"].folder, max_rows=2)
-    assert engine.lengths == [16, 32, 48]
-    assert shapes == [(length, rows) for length in (48, 32, 16) for rows in (2, 1)]
+    assert load_engine(reports[kind, "xla"].folder, max_rows=2).lengths == [16, 32, 48]
+    assert caplog.messages[-1].endswith("1 for 6 shapes, up to 2 x 48.")
+    assert shapes[2:] == [(length, rows) for length in (48, 32, 16) for rows in (2, 1)]
     shapes.clear()
     assert not load_engine(reports[kind, "frozen"].folder, max_rows=2).lengths
     assert len(shapes) == 1

@@ -56,3 +56,8 @@ def test_a_tf_config_that_cannot_be_is_refused_with_an_example(config, monkeypat
     with pytest.raises(ValueError, match=r"TF_CONFIG must name all workers .*set it like") as caught:
         connect("multi_worker")
     assert "\n" not in str(caught.value)
+
+
+def test_a_tensorflow_without_tpus_is_named():
+    with pytest.raises(ValueError, match="has no support for TPUs: install tensorflow-tpu in its place"):
+        connect("tpu")

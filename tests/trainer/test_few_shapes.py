@@ -82,7 +82,7 @@ def test_batches_have_few_shapes_and_every_example_once():
     texts = [" ".join([text] * (1 + number % 3)) for number, (text, _) in enumerate(mood_rows(52, seed=3))]
     examples = LabelledRows(encode_texts(tokenizer(), texts, None, max_length=50), np.arange(52, dtype=np.int32))
     options = {"batch_size": 8, "seed": 1}
-    dataset = training_dataset(examples, **options, multiple=None, full_rows=True)
+    dataset = training_dataset(examples, **options, last_batch="filled", multiple=None)
     rows = list(zip(range(14), dataset, training_dataset(examples, **options)))
     assert {tuple(inputs["input_ids"].shape) for _, (inputs, *_), _ in rows} == {(8, 16), (8, 32), (8, 50)}
     for _, (inputs, labels, weights), (theirs, their_labels) in rows:

@@ -1,6 +1,7 @@
 """Proves that fine-tuning learns, repeats itself to the bit, writes what it reports and refuses what cannot be."""
 
 import csv
+import itertools
 import json
 import os
 import shutil
@@ -60,11 +61,8 @@ def test_a_separable_task_is_learnt(learnt):
     assert report.steps == 8 * 20
     assert (report.train_examples, report.dev_examples, report.cut_examples) == (320, 100, 0)
     assert len(report.score_by_evaluation) == 8
-    assert (
-        report.score_by_evaluation[report.kept_evaluation - 1]
-        == max(report.score_by_evaluation)
-        == report.scores.accuracy
-    )
+    scores = report.score_by_evaluation
+    assert scores[report.kept_evaluation - 1] == max(scores) == report.scores.accuracy
 
 
 @pytest.mark.exhaustive
@@ -94,14 +92,8 @@ def test_what_is_wrong_is_noted(learnt, files, tmp_path):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("rate", [1.0, 3e-4])
 def test_the_loss_of_a_single_epoch_is_compared_with_that_of_its_first_tenth(files, tmp_path, rate):
-    changes = {
-        "train": files / "train.tsv",
-        "batch_size": 2,
-        "learning_rate": rate,
-        "dropout": 0.0,
-        "head_dropout": 0.0,
-    }
-    report = finetune(options_for(files, tmp_path / "run", **changes))
+    changes = {"batch_size": 2, "learning_rate": rate, "dropout": 0.0, "head_dropout": 0.0}
+    report = finetune(options_for(files, tmp_path / "run", train=files / "train.tsv", **changes))
     assert any("the loss did not fall" in note for note in report.notes) == (rate == 1.0)
 
 
@@ -183,6 +175,7 @@ def test_each_option_counts(files):
         "no_warmup": {"warmup_proportion": 0.0},
         "dropout": {"dropout": 0.1},
         "head_dropout": {"head_dropout": 0.5},
+        "xla": {"jit_compile": True},
     }
     common = {"seed": 5, "learning_rate": 1e-2, "warmup_proportion": 0.5}
     for name, change in changes.items():
@@ -196,8 +189,6 @@ def test_parts_of_a_batch_and_bfloat16(files, tmp_path):
     parts = {"batch_size": 20, "gradient_accumulation_steps": 4, "dtype_policy": "mixed_bfloat16", "remat": "block"}
     assert finetune(options_for(files, tmp_path / "run", **parts)).steps == 2
     assert read(tmp_path / "run").arrays["classifier/kernel"].dtype == np.float32
-    with pytest.raises(ValueError, match=r"must divide .*gradient_accumulation_steps=3"):
-        finetune(options_for(files, tmp_path / "other", **{**parts, "gradient_accumulation_steps": 3}))
 
 
 @pytest.mark.parametrize(
@@ -229,12 +220,6 @@ def test_a_batch_that_memory_cannot_hold_is_refused(files, tmp_path, monkeypatch
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -1.0])
-def test_a_learning_rate_that_is_none_is_refused(files, tmp_path, rate):
-    with pytest.raises(ValueError, match="learning_rate"):
-        options_for(files, tmp_path / "run", learning_rate=rate)
-
-
 @pytest.mark.exhaustive
 def test_training_may_start_from_random_weights(files):
     finetune(options_for(files, files / "scratch", from_scratch=True, learning_rate=1e-12))
@@ -264,11 +249,8 @@ def test_numbers_are_predicted_from_pairs_in_csv(files):
     expected = np.corrcoef([[float(row[key]) for row in found] for key in ("label", "prediction")])[0, 1]
     assert report.scores.pearson == pytest.approx(expected, abs=1e-5)
     loaded = load_folder(files / "numbers")
-    assert (loaded.settings.pair_column is None, loaded.settings.max_length, loaded.model.problem) == (
-        False,
-        12,
-        "regression",
-    )
+    assert (loaded.settings.pair_column is None, loaded.settings.max_length) == (False, 12)
+    assert loaded.model.problem == "regression"
 
 
 @pytest.mark.parametrize("name", ["[1]", "a\\b"])
@@ -318,17 +300,15 @@ def test_what_cannot_be_is_refused_before_anything_is_written(bad_files, changes
 
 
 @pytest.mark.exhaustive
-def test_two_devices_give_the_weights_of_one(tmp_path, run_python, monkeypatch):
+def test_two_devices_and_microbatches_give_the_weights_of_one(tmp_path, run_python, monkeypatch):
     monkeypatch.setattr(toy_task, "CONFIG", CONFIG.replace(classifier_dropout_prob=0.0))
     write_pretrained(tmp_path / "pretrained")
-    write_mood_table(tmp_path / "train.tsv", 28, seed=1)
+    write_mood_table(tmp_path / "train.tsv", 33, seed=1)  # 4 batches of 8 rows, and one of a single row
     write_mood_table(tmp_path / "dev.tsv", 20, seed=2)
-    mirrored_finetuning.main(tmp_path, "one_device")
+    assert [mirrored_finetuning.main(tmp_path, "one_device", microbatches) for microbatches in (1, 4)] == [10, 10]
     run_python(mirrored_finetuning.__file__, tmp_path, "mirrored")
-    one, two = (
-        safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in ("one_device", "mirrored")
-    )
-    for name, array in one.items():
-        np.testing.assert_allclose(two[name], array, atol=1e-5, rtol=0, err_msg=name)
-    before = safetensors.numpy.load_file(tmp_path / "pretrained" / "model.safetensors")
+    names = ("pretrained", "one_device1", "one_device4", "mirrored1")
+    before, one, *others = (safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in names)
+    for name, other in itertools.product(one, others):
+        np.testing.assert_allclose(other[name], one[name], atol=1e-5, rtol=0, err_msg=name)
     assert max(np.abs(one[name] - before[name]).max() for name in before if name in one) > 1e-3

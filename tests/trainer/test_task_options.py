@@ -54,6 +54,7 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"remat": -1}, "`remat` must be"),
         ({"batch_size": 10, "gradient_accumulation_steps": 4}, "must divide `batch_size`"),
         ({"task": "tagging"}, "`task` must be one of .*Received: tagging"),
+        *(({"learning_rate": rate}, "`learning_rate` is invalid") for rate in (float("nan"), float("inf"), -1.0)),
         ({"epoch": 3}, "Unknown key 'epoch'.*did you mean 'epochs'"),
         ({"main_score": "f1", "task": "multiple_choice"}, "`main_score` must be left out for the task"),
         ({"train": None}, "a path, a URL, a DataFrame, .*Received: NoneType"),

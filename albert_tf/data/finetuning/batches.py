@@ -4,7 +4,7 @@ Letters: N examples, B batch, L sequence.
 """
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +12,8 @@ import tensorflow as tf
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.data.finetuning.encoded import IGNORED_LABEL, Inputs, epoch_batches
 from albert_tf.data.sharding import EVERYTHING, InputShard
+
+LastBatch = Literal["short", "filled", "dropped"]
 
 
 class TrainingExamples(Protocol):
@@ -27,28 +29,29 @@ class TrainingExamples(Protocol):
         ...
 
 
-def steps_per_epoch(num_examples: int, batch_size: int, drop_remainder: bool = False) -> int:
-    """Number of batches that contain each example once.
+def steps_per_epoch(num_examples: int, batch_size: int, last_batch: LastBatch = "short") -> int:
+    """Number of batches of an epoch.
 
     Args:
         num_examples: N.
         batch_size: B.
-        drop_remainder: whether the examples that do not fill a batch are left out of an epoch, others in each.
+        last_batch: of the examples that do not fill a batch: it is `"short"`; is `"filled"` with copies, which do not
+            count in the loss; or is `"dropped"`, with others in each epoch.
 
     Raises:
-        ValueError: there are fewer examples than a batch holds.
+        ValueError: there are fewer examples than a batch holds, which would be dropped.
 
     Example:
 
-    >>> steps_per_epoch(100, 32), steps_per_epoch(100, 32, drop_remainder=True)
+    >>> steps_per_epoch(100, 32), steps_per_epoch(100, 32, "dropped")
     (4, 3)
     """
-    if not drop_remainder:
+    if last_batch != "dropped":
         return -(-num_examples // batch_size)
     if num_examples < batch_size:
         raise ValueError(
-            f"`batch_size` must not exceed the number of examples with several devices or gradient accumulation. "
-            f"Received: batch_size={batch_size}, {num_examples} examples."
+            "`batch_size` must not exceed the number of examples where a teacher or objective='ranking' meets several "
+            f"devices or gradient accumulation. Received: batch_size={batch_size}, {num_examples} examples; lower it."
         )
     return num_examples // batch_size
 
@@ -58,10 +61,9 @@ def training_dataset(
     batch_size: int,
     seed: int,
     first_step: int = 0,
-    drop_remainder: bool = False,
+    last_batch: LastBatch = "short",
     shard: InputShard = EVERYTHING,
     multiple: int | None = 8,
-    full_rows: bool = False,
 ) -> tf.data.Dataset:
     """An endless, deterministic dataset of the batches of all epochs.
 
@@ -70,11 +72,9 @@ def training_dataset(
         batch_size: B.
         seed: of the order.
         first_step: number of batches to skip, without making them.
-        drop_remainder: as in `steps_per_epoch`.
-        shard: this host's rows of each batch, in batches of its replicas. With several, `drop_remainder` must be True.
+        last_batch: as in `steps_per_epoch`. With `"filled"`, all batches have weights.
+        shard: this host's rows of each batch, in batches of its replicas. With several, no batch must be short.
         multiple: see `EncodedTexts.batch`.
-        full_rows: whether the last batch of an epoch gets B rows, of which those that were added do not count in the
-            loss. All batches then have weights.
 
     Returns:
         Dataset of (inputs, labels) or (inputs, labels, weights), padded to the longest example of the batch.
@@ -85,17 +85,17 @@ def training_dataset(
     shard.replica_batch_size(batch_size)
 
     def batch_of(rows: np.ndarray) -> tuple[Any, ...]:
-        if not full_rows:
+        if last_batch != "filled":
             return examples.training_batch(rows, multiple)
         copies = batch_size - len(rows)
         batch = examples.training_batch(np.pad(rows, (0, copies), mode="edge"), multiple)
         return _without_copies(*batch, copies=copies)
 
     def batches() -> Iterator[tuple[Any, ...]]:
-        epoch, skipped = divmod(first_step, steps_per_epoch(len(examples.lengths), batch_size, drop_remainder))
+        epoch, skipped = divmod(first_step, steps_per_epoch(len(examples.lengths), batch_size, last_batch))
         while True:
-            for rows in epoch_batches(examples.lengths, batch_size, seed, epoch, drop_remainder)[skipped:]:
-                batch, size = batch_of(rows), batch_size if full_rows else len(rows)
+            for rows in epoch_batches(examples.lengths, batch_size, seed, epoch, last_batch == "dropped")[skipped:]:
+                batch, size = batch_of(rows), batch_size if last_batch == "filled" else len(rows)
                 for replica in shard.replicas:
                     part = slice(*(size * end // shard.num_replicas for end in (replica, replica + 1)))
                     yield tf.nest.map_structure(lambda array, part=part: array[part], batch)

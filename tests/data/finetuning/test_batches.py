@@ -79,24 +79,24 @@ def test_the_dataset_holds_all_epochs_with_their_labels(encoded):
     np.testing.assert_array_equal(inputs["input_ids"].numpy()[:, : expected.shape[1]], expected)
 
 
-@pytest.mark.parametrize("drop_remainder", [False, True])
-def test_the_dataset_begins_at_any_step(encoded, drop_remainder):
-    options = {"batch_size": 64, "seed": 1, "drop_remainder": drop_remainder}
-    whole = [labels.numpy() for _, labels in training_dataset(Numbered(encoded[1]), **options).take(20)]
-    assert steps_per_epoch(500, 64, drop_remainder) == (7 if drop_remainder else 8)
-    assert {len(labels) for labels in whole} == ({64} if drop_remainder else {64, 52})
+@pytest.mark.parametrize(("last_batch", "steps"), [("short", 8), ("filled", 8), ("dropped", 7)])
+def test_the_dataset_begins_at_any_step(encoded, last_batch, steps):
+    options = {"batch_size": 64, "seed": 1, "last_batch": last_batch}
+    whole = [labels.numpy() for _, labels, *_ in training_dataset(Numbered(encoded[1]), **options).take(20)]
+    assert steps_per_epoch(500, 64, last_batch) == steps
+    assert {len(labels) for labels in whole} == ({64, 52} if last_batch == "short" else {64})
     for first in (1, 8, 15):
         rest = training_dataset(Numbered(encoded[1]), first_step=first, **options).take(5)
-        for (_, labels), expected in zip(rest, whole[first:], strict=False):
+        for (_, labels, *_), expected in zip(rest, whole[first:], strict=False):
             np.testing.assert_array_equal(labels, expected)
 
 
 def test_hosts_share_the_rows_of_each_batch(encoded):
-    options = {"batch_size": 64, "seed": 1, "drop_remainder": True}
-    whole = [labels.numpy() for _, labels in training_dataset(Numbered(encoded[1]), **options).take(3)]
+    options = {"batch_size": 64, "seed": 1, "last_batch": "filled"}
+    whole = [labels.numpy() for _, labels, _ in training_dataset(Numbered(encoded[1]), **options).take(8)]
     shards = [InputShard(index, count=2, replicas_per_host=2) for index in (0, 1)]
-    hosts = [training_dataset(Numbered(encoded[1]), shard=shard, **options).take(6) for shard in shards]
-    rows = [[labels.numpy() for _, labels in host] for host in hosts]
+    hosts = [training_dataset(Numbered(encoded[1]), shard=shard, **options).take(16) for shard in shards]
+    rows = [[labels.numpy() for _, labels, _ in host] for host in hosts]
     for step, expected in enumerate(whole):
         parts = [rows[host][2 * step + replica] for host in (0, 1) for replica in (0, 1)]
         assert [len(part) for part in parts] == [16] * 4
@@ -105,7 +105,7 @@ def test_hosts_share_the_rows_of_each_batch(encoded):
 
 def test_too_few_examples_for_batches_of_one_size():
     with pytest.raises(ValueError, match="batch_size=9, 8 examples"):
-        steps_per_epoch(8, 9, drop_remainder=True)
+        steps_per_epoch(8, 9, "dropped")
 
 
 def test_batches_by_length_have_a_limit_of_rows_and_of_tokens():
