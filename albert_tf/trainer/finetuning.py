@@ -375,9 +375,10 @@ def _recipe(
     teacher: AlbertBase | None,
 ) -> dict[str, Any]:
     """All options, with hashes of files instead of their paths; those that earlier versions lack, only where set."""
-    optional = {"rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze", "label_smoothing"}
-    optional |= {"jit_compile"}
-    values = options.model_dump(mode="json", exclude={"output", "pretrained", "teacher", "add_tokens", *optional})
+    optional = {"rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze"}
+    optional |= {"label_smoothing", "jit_compile"}
+    left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *optional}
+    values = options.model_dump(mode="json", exclude=left_out)
     values |= options.model_dump(mode="json", include=optional, exclude_defaults=True)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}
     models = {"pretrained": {**_identity(model), "vocab_hash": tokenizer.vocab_hash}}
