@@ -241,7 +241,7 @@ def _probability_names(settings: Any) -> list[str]:
 
 
 def _cells(settings: Any, prediction: Any) -> list[Any]:
-    """A prediction in a table: what is predicted, and the probabilities that `_probability_names` names."""
+    """The cells of a prediction: the label, labels or number, then those of the columns `_probability_names`."""
     from albert_tf.data.finetuning.classification import join_labels
     from albert_tf.inference import ClassPrediction, LabelsPrediction
 

@@ -50,7 +50,7 @@ def test_training_from_a_generator_reuses_large_buffers(run_python):
 
 
 class Output:
-    """What a step returns, on a device that copies behind all that was started before the copy."""
+    """The output of a step, on a device that copies it once all steps enqueued before the copy are done."""
 
     def __init__(self, started):
         self._started = started

@@ -273,8 +273,8 @@ def test_the_job_and_its_service_fit_each_other():
     assert policy["onExitCodes"] == {"containerName": container["name"], "operator": "In", "values": [2]}
 
 
-# Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own. Its
-# file `created` is what was asked for when it was made.
+# Stands in for gcloud: the "machine" is a folder, where a command for it runs with a home and a Python of its own;
+# the arguments of `create` are in its file `created`.
 GCLOUD = """#!/bin/bash
 set -e
 shift 3
