@@ -3,11 +3,11 @@
 from albert_tf.models.encoder import AlbertEncoder
 from albert_tf.models.masked_lm import AlbertForMaskedLM
 from albert_tf.models.multiple_choice import AlbertForMultipleChoice
+from albert_tf.models.preprocessor import Preprocessor
 from albert_tf.models.pretraining import AlbertForPreTraining
 from albert_tf.models.question_answering import AlbertForQuestionAnswering
 from albert_tf.models.sentence_embedding import AlbertForSentenceEmbedding
 from albert_tf.models.sequence_classification import AlbertForSequenceClassification
-from albert_tf.models.texts import Preprocessor
 from albert_tf.models.token_classification import AlbertForTokenClassification
 
 __all__ = [

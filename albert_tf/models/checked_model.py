@@ -13,7 +13,8 @@ import keras
 from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
-from albert_tf.models.texts import Preprocessor, TextBatches, columns_of, in_batches, one_batch, with_ids
+from albert_tf.models.preprocessor import Preprocessor
+from albert_tf.models.texts import TextBatches, columns_of, in_batches, one_batch, with_ids
 
 
 class _Checks:

@@ -12,7 +12,7 @@ from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocab
 from albert_tf.files.hub import model_folder
 from albert_tf.keras_internals import layers_within, reshape_variable
 from albert_tf.models import variable_paths
-from albert_tf.models.texts import Preprocessor
+from albert_tf.models.preprocessor import Preprocessor
 from albert_tf.models.training import TrainableModel
 
 
