@@ -7,21 +7,31 @@ DEMO_STAMP := .venv/.installed-for-demo
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras test-tpu tpu-memory
+.PHONY: docs lock release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras test-tpu tpu-memory
+
+# $(call install,HOW,ENVIRONMENT,WHAT): makes an environment with `HOW ENVIRONMENT` and installs there. uv takes a third
+# of the time of pip, which remains for registries that only its own configuration names.
+define install
+	@$(1) $(2)
+	@$(2)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	@$(2)/bin/python -m uv pip install --quiet --compile-bytecode --python $(2) $(3) || \
+		$(2)/bin/python -m pip install --quiet --disable-pip-version-check $(3)
+endef
 
 # What the quickstart needs is a fifth of what the tests need.
 $(STAMP): EXTRA := dev
 $(DEMO_STAMP): EXTRA := report,serve
-$(STAMP) $(DEMO_STAMP): pyproject.toml setup.py
+$(STAMP) $(DEMO_STAMP): pyproject.toml setup.py constraints.txt
 	@echo "installing into .venv, which takes some minutes the first time"
-	@if command -v uv >/dev/null 2>&1; then \
-		uv venv --quiet --allow-existing --python $(PYTHON) .venv && \
-		uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable '.[$(EXTRA)]'; \
-	else \
-		$(PYTHON) -m venv .venv && \
-		$(BIN)/python -m pip install --quiet --editable '.[$(EXTRA)]'; \
-	fi
+	$(call install,$(PYTHON) -m venv,.venv,--constraint constraints.txt --editable '.[$(EXTRA)]')
 	@touch $@
+
+# constraints.txt: the versions that are installed here and that the tests ran with, for all extras, Pythons and
+# platforms. What still fits pyproject.toml stays; `make lock UPGRADE=--upgrade` takes the newest versions of all.
+lock:
+	$(call install,$(PYTHON) -m venv,.venv-lock,uv)
+	.venv-lock/bin/uv pip compile --quiet --universal --all-extras --python-version 3.11 --no-annotate $(UPGRADE) \
+		--custom-compile-command "make lock" --output-file constraints.txt pyproject.toml
 
 quickstart: $(or $(wildcard $(STAMP)),$(DEMO_STAMP))
 nsmc ablations new-words: $(STAMP)
@@ -64,12 +74,7 @@ release-check: $(STAMP)
 
 # Side environments for parity with other libraries; tests/parity/README.md says what they are for.
 .venv-parity-%/.installed: tests/parity/requirements-%.txt
-	@if command -v uv >/dev/null 2>&1; then \
-		uv venv --quiet --clear --seed --python 3.11 .venv-parity-$*; \
-	else \
-		python3.11 -m venv --clear .venv-parity-$*; \
-	fi
-	@.venv-parity-$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(call install,python3.11 -m venv --clear,.venv-parity-$*,--requirement $<)
 	@touch $@
 
 parity-tfa parity-google parity-peers parity-hub parity-web: export TF_CPP_MIN_LOG_LEVEL := 3
@@ -110,8 +115,7 @@ parity-hub: $(STAMP) .venv-parity-hub/.installed
 
 # Environments without TensorFlow, for the packages that import only Keras.
 .venv-jax/.installed .venv-torch/.installed: .venv-%/.installed: tests/backends/requirements-%.txt
-	$(PYTHON) -m venv --clear .venv-$*
-	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(call install,$(PYTHON) -m venv --clear,.venv-$*,--requirement $<)
 	@touch $@
 
 test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
@@ -125,13 +129,7 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 
 # TensorFlow and JAX with the compiler of TPUs, which needs no TPU.
 .venv-tpu/.installed: tests/tpu/requirements.txt pyproject.toml
-	@if command -v uv >/dev/null 2>&1; then \
-		uv venv --quiet --clear --python $(PYTHON) .venv-tpu && \
-		uv pip install --quiet --python .venv-tpu --editable . --requirement $<; \
-	else \
-		$(PYTHON) -m venv --clear .venv-tpu && \
-		.venv-tpu/bin/python -m pip install --quiet --editable . --requirement $<; \
-	fi
+	$(call install,$(PYTHON) -m venv --clear,.venv-tpu,--editable . --requirement $<)
 	@touch $@
 
 test-tpu: .venv-tpu/.installed
@@ -153,14 +151,9 @@ KERAS_TESTS := tests/layers tests/models tests/optimizers tests/trainer/test_opt
 
 # All of them are a package of the name keras, so TensorFlow's is removed first.
 .venv-keras-%/.installed: pyproject.toml
-	@if command -v uv >/dev/null 2>&1; then \
-		uv venv --quiet --clear --python $(PYTHON) .venv-keras-$*; pip="uv pip"; python="--python .venv-keras-$*"; \
-	else \
-		$(PYTHON) -m venv --clear .venv-keras-$*; pip=".venv-keras-$*/bin/python -m pip"; yes=--yes; \
-	fi; \
-	$$pip install --quiet $$python --editable '.[onnx]' pytest pytest-xdist hypothesis pandas pydot && \
-	$$pip uninstall --quiet $$python $$yes keras && \
-	$$pip install --quiet $$python '$(KERAS_$*)'
+	$(call install,$(PYTHON) -m venv --clear,.venv-keras-$*,--editable '.[onnx]' pytest pytest-xdist hypothesis pandas pydot)
+	@.venv-keras-$*/bin/python -m pip uninstall --quiet --yes keras
+	@.venv-keras-$*/bin/python -m pip install --quiet --disable-pip-version-check '$(KERAS_$*)'
 	@touch $@
 
 test-keras: $(KERAS:%=.venv-keras-%/.installed)
@@ -187,4 +180,4 @@ test-cluster: $(STAMP)
 	$(BIN)/python -m pytest tests/data/preparation/test_cluster.py tests/cli/test_buckets.py tests/trainer/test_workers.py
 
 clean:
-	rm -rf .venv .venv-parity-* .venv-jax .venv-torch .venv-tpu .venv-keras-* build dist site *.egg-info runs
+	rm -rf .venv .venv-* build dist site *.egg-info runs

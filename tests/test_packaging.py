@@ -1,5 +1,6 @@
 """Proves what the wheel holds: the package alone, its data files, its command."""
 
+import itertools
 import pathlib
 import re
 import shutil
@@ -8,6 +9,8 @@ import zipfile
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import albert_tf
 from tests.release.install import PYTHONS
@@ -71,10 +74,27 @@ def test_the_notice_names_what_is_by_others():
 def test_every_supported_python_is_checked_and_tried():
     """`make lint` checks workflows against GitHub's schema."""
     matrix = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["check"]["strategy"]["matrix"]
-    assert tuple(matrix["python"]) == PYTHONS
+    assert matrix["python"] == list(PYTHONS)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    oldest, newest = (int(version.partition(".")[2]) for version in (PYTHONS[0], PYTHONS[-1]))
+    oldest, newest = (int(version.partition(".")[2]) for version in (min(PYTHONS), max(PYTHONS)))
     assert project["requires-python"] == f">=3.{oldest},<3.{newest + 1}"
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
+def test_locked_versions_fit(version, platform):
+    """`make lock` writes them."""
+    environment = {"python_version": version, "python_full_version": f"{version}.9", "sys_platform": platform}
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    locked = {pin.name: pin.specifier for pin in pins if not pin.marker or pin.marker.evaluate(environment)}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    for requirement in map(Requirement, wanted):
+        if requirement.name != "albert-tf":
+            (pin,) = locked[canonicalize_name(requirement.name)]
+            assert pin.operator == "=="
+            assert requirement.specifier.contains(pin.version), f"{requirement}, but locked is {pin}; run `make lock`"
 
 
 def test_only_a_tag_is_published():

@@ -1,7 +1,7 @@
 """Installs the wheel into empty environments: `python -m tests.release.install dist [EXTRA ...]`.
 
-With every Python from 3.11 to 3.13 that is there, the package alone; with the first one, each extra as well, or those
-that are named. Needs uv, or else venv and pip, and a package registry. Pythons are not downloaded.
+With every Python from 3.11 to 3.13 that is there, and the pip of its first release: the package alone, and what each
+extra would install. With the first one, each extra is installed as well, or those that are named. Needs a registry.
 """
 
 import os
@@ -14,7 +14,8 @@ import time
 from importlib.metadata import PathDistribution
 from zipfile import Path as ZipPath
 
-PYTHONS = ("3.11", "3.12", "3.13")
+# Each with the pip of its first release.
+PYTHONS = {"3.11": "22.3", "3.12": "23.2.1", "3.13": "24.2"}
 # What works with the package alone: nothing heavy on import, a tokenizer, a model, and the commands.
 MINIMAL = """
 import sys
@@ -56,16 +57,11 @@ def find_python(version: str) -> str | None:
     return None
 
 
-def make_environment(python: str, folder: pathlib.Path, requirement: str) -> pathlib.Path:
-    """An environment with the requirement alone; returns its Python."""
-    inside = folder / "bin/python"
-    if shutil.which("uv"):
-        check("uv", "venv", "--quiet", "--no-project", "--python", python, folder)
-        check("uv", "pip", "install", "--quiet", "--python", inside, requirement)
-    else:
-        check(python, "-m", "venv", folder)
-        check(inside, "-m", "pip", "install", "--quiet", requirement)
-    return inside
+def make_environment(version: str, folder: pathlib.Path) -> pathlib.Path:
+    """An empty environment; returns its Python."""
+    check(find_python(version), "-m", "venv", folder)
+    check(folder / "bin/python", "-m", "pip", "install", "--quiet", f"pip=={PYTHONS[version]}")
+    return folder / "bin/python"
 
 
 def check(*command: object, **options) -> str:
@@ -78,15 +74,31 @@ def check(*command: object, **options) -> str:
     return done.stdout
 
 
-def try_out(name: str, python: str, requirement: str, code: str) -> None:
+def try_out(version: str, requirement: str, code: str) -> None:
     """Installs, runs code and commands outside the repository, and removes the environment."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        inside = make_environment(python, pathlib.Path(folder, "environment"), requirement)
+        inside = make_environment(version, pathlib.Path(folder, "environment"))
+        check(inside, "-m", "pip", "install", "--quiet", requirement)
         check(inside, "-c", code, cwd=folder)
         shown = [check(inside.parent / "albert-tf", *arguments, cwd=folder) for arguments in COMMANDS]
         size = sum(file.stat().st_size for file in pathlib.Path(folder).rglob("*") if not file.is_symlink()) / 1e6
-    print(f"{name:24} {shown[0].strip()}, {size:,.0f} MB, {time.monotonic() - start:.0f} s", flush=True)
+    report(version, requirement, f"{shown[0].strip()}, {size:,.0f} MB", start)
+
+
+def resolve(version: str, wheel: pathlib.Path) -> None:
+    """Finds out what each extra would install; an older pip can search for hours where a newer one takes seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        inside = make_environment(version, pathlib.Path(folder))
+        for extra in sorted(EXTRAS):
+            start, requirement = time.monotonic(), f"{wheel}[{extra}]"
+            check(inside, "-m", "pip", "install", "--quiet", "--dry-run", requirement, timeout=1800)
+            report(version, requirement, "resolved", start)
+
+
+def report(version: str, requirement: str, what: str, start: float) -> None:
+    name = f"Python {version}, pip {PYTHONS[version]}, {requirement.rpartition('/')[2]}"
+    print(f"{name:70} {what}, {time.monotonic() - start:.0f} s", flush=True)
 
 
 def main(folder: str, *chosen: str) -> None:
@@ -95,15 +107,14 @@ def main(folder: str, *chosen: str) -> None:
     extras = set(metadata.get_all("Provides-Extra") or ()) - NOT_FOR_USERS
     if extras != EXTRAS.keys():
         sys.exit(f"EXTRAS in tests/release/install.py must name every extra. They differ in: {extras ^ EXTRAS.keys()}.")
-    pythons = {version: find_python(version) for version in PYTHONS}
-    there = {version: python for version, python in pythons.items() if python is not None}
-    for version in pythons.keys() - there.keys():
-        print(f"Python {version:17} not here, not tried")
-    for version, python in {} if chosen else there.items():
-        try_out(f"Python {version}", python, str(wheel), MINIMAL)
-    version, python = next(iter(there.items()))
+    there = [version for version in PYTHONS if find_python(version)]
+    for version in PYTHONS.keys() - there:
+        print(f"Python {version} not here, not tried")
+    for version in () if chosen else there:
+        try_out(version, str(wheel), MINIMAL)
+        resolve(version, wheel)
     for extra in chosen or sorted(EXTRAS):
-        try_out(f"Python {version}, [{extra}]", python, f"{wheel}[{extra}]", MINIMAL + EXTRAS[extra])
+        try_out(there[0], f"{wheel}[{extra}]", MINIMAL + EXTRAS[extra])
 
 
 if __name__ == "__main__":
