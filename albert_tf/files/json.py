@@ -56,8 +56,8 @@ def with_settings(values: Mapping[str, Any], settings: Iterable[str]) -> dict[st
 
     Example:
 
-    >>> with_settings({"epochs": 3}, ["epochs=4", "optimizer=lamb", "grid.seed=[0, 1]"])
-    {'epochs': 4, 'optimizer': 'lamb', 'grid': {'seed': [0, 1]}}
+    >>> with_settings({"epochs": 3}, ["epochs=4", "optimizer=lamb", "class_weights.spam=2"])
+    {'epochs': 4, 'optimizer': 'lamb', 'class_weights': {'spam': 2}}
     """
     changed = dict(values)
     for setting in settings:

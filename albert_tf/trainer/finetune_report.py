@@ -38,7 +38,6 @@ class FinetuneReport(pydantic.BaseModel):
         kept_evaluation: evaluation of the weights that were kept, counted from 1.
         constant_score: name and value of the score of a prediction that is the same for all of `dev`, such as the most
             frequent label; None where there is none.
-        baseline_score: the main score of a linear model on TF-IDF features, None unless requested.
         no_answer_threshold: for questions without answers, the threshold with the best F1 on `dev`, which
             `evaluate` and `predict` then use.
         threshold: where a text may have any number of labels, the threshold of their probabilities, a number or numbers
@@ -63,7 +62,6 @@ class FinetuneReport(pydantic.BaseModel):
     score_by_evaluation: tuple[_Score, ...]
     kept_evaluation: int
     constant_score: ConstantScore | None = None
-    baseline_score: float | None = None
     no_answer_threshold: float | None = None
     threshold: float | dict[str, float] | None = None
     tags_words: bool | None = None

@@ -45,17 +45,6 @@ def test_info_names_the_nearest_preset():
     assert "did you mean 'base_v2'" in mistake("info", "base_v22")
 
 
-@pytest.mark.exhaustive
-def test_bench_times_a_model():
-    printed = output_of("bench", "tiny", "--batch-size", 2, "--sequence-length", 16, "--rounds", 1)
-    rows = [line for line in printed.split("\n") if line.count("│") == 6]
-    assert [row.split("│")[1].strip() for row in rows] == ["inference", "training step"]
-    for row in rows:
-        milliseconds, tokens = (float(cell.replace(",", "")) for cell in (row.split("│")[2], row.split("│")[4]))
-        assert tokens == pytest.approx(32 / milliseconds * 1e3, rel=0.2, abs=1)
-    assert "at most max_position_embeddings=512" in mistake("bench", "tiny", "--sequence-length", 513)
-
-
 def test_train_tokenizer_writes_a_vocabulary(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text(NOVEL.read_text(encoding="utf-8")[:40_000], encoding="utf-8")

@@ -48,7 +48,7 @@ def test_the_engine_can_be_chosen(folder_of, form, engine):
 
 
 def test_runs_of_several_seeds_are_named(tmp_path):
-    """`finetune` with a grid of seeds leaves a folder of them."""
+    """A loop over seeds leaves a folder of them."""
     for seed in (0, 2, 10):
         write_classifier(tmp_path / "runs" / f"seed-{seed}")
     listed = ", ".join(f"{tmp_path}/runs/seed-{seed}" for seed in (0, 2, 10))
