@@ -43,8 +43,7 @@ class FinetuneReport(pydantic.BaseModel):
         threshold: where a text may have any number of labels, the threshold of their probabilities, a number or numbers
             by label, which `evaluate` and `predict` then use.
         tags_words: whether tags are of words, not of spans of characters; None for other tasks.
-        cut_examples: number of texts or questions to train on that are longer than the model reads; None in reports of
-            earlier versions.
+        cut_examples: number of texts or questions to train on that are longer than the model reads.
         train_examples, dev_examples: number of examples.
         steps: number of updates.
         trained_parameters: number of weights that were trained.
@@ -65,11 +64,11 @@ class FinetuneReport(pydantic.BaseModel):
     no_answer_threshold: float | None = None
     threshold: float | dict[str, float] | None = None
     tags_words: bool | None = None
-    cut_examples: int | None = None
+    cut_examples: int
     train_examples: int
     dev_examples: int
     steps: int
-    trained_parameters: int | None = None
+    trained_parameters: int
     notes: tuple[str, ...]
     seconds: float
     finished_before: bool = False
@@ -86,8 +85,6 @@ def read_report(folder: pathlib.Path) -> FinetuneReport:
     """Reads the report of a finished run; raises ValueError if it is damaged."""
     cure = "remove it to train again"
     values = read_json(folder / REPORT_FILE, cure=cure)
-    for name in ("majority_share", "full_share"):  # of earlier versions
-        values.pop(name, None)
     try:
         report = FinetuneReport.model_validate(values)
     except pydantic.ValidationError:

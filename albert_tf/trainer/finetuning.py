@@ -334,12 +334,9 @@ def _recipe(
     tokenizer: AlbertTokenizer,
     teacher: AlbertBase | None,
 ) -> dict[str, Any]:
-    """All options, with hashes of files instead of their paths; those that earlier versions lack, only where set."""
-    optional = {"rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze"}
-    optional |= {"label_smoothing", "jit_compile"}
-    left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *optional}
+    """All options, with hashes of files instead of their paths."""
+    left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens"}
     values = options.model_dump(mode="json", exclude=left_out)
-    values |= options.model_dump(mode="json", include=optional, exclude_defaults=True)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}
     models = {"pretrained": {**_identity(model), "vocab_hash": tokenizer.vocab_hash}}
     models |= {} if teacher is None else {"teacher": _identity(teacher)}

@@ -12,7 +12,7 @@ from albert_tf.cli import predict_tables
 from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.export import export_onnx, export_saved_model
 from tests.parameters import first_of
-from tests.toy_task import write_classifier
+from tests.toy_task import change_settings, write_classifier
 
 from .terminal import mistake, output_of, run
 
@@ -186,7 +186,7 @@ def test_a_table_without_rows_has_the_header_of_others(folders, tmp_path):
 
 def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders, tmp_path):
     run_folder = shutil.copytree(folders["multi_label"], tmp_path / "run")
-    (run_folder / "recipe.json").write_text('{"text_column": "Review Text", "header": true}')
+    change_settings(run_folder, text_column="Review Text")
     data, output = tmp_path / "test.csv", tmp_path / "labels.csv"
     data.write_text("\ufeffNo;Date;Review Text\r\n1;;fine\r\n;;\r\n;;\r\n4;;bad\r\n", encoding="utf-8")
     code, printed, err = run("predict", run_folder, "--data", data, "--output", output)
@@ -199,7 +199,7 @@ def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders
     assert [[row[0], *row[4:]] for row in rows] == [["0", "2", "1", "", "fine"], ["3", "5", "4", "", "bad"]]
     lines = output_of("predict", run_folder, "--data", data, "--text-column", "No").splitlines()
     assert [(row["line"], row["No"]) for row in map(json.loads, lines)] == [(2, "1"), (5, "4")]
-    (run_folder / "recipe.json").write_text('{"text_column": "2", "header": false, "rename_columns": {"1": "label"}}')
+    change_settings(run_folder, text_column="2", header=False, rename_columns={"1": "label"})
     lines = output_of("predict", run_folder, "--data", data, "--set", "delimiter=;").splitlines()
     assert [json.loads(line)["2"] for line in lines] == ["Review Text", "fine", "bad"]
 
@@ -231,7 +231,7 @@ def test_a_text_has_the_same_labels_in_every_form(form, folder_of, tmp_path):
 def test_tables_have_the_separator_of_the_training_data(tmp_path):
     names = ["IT, science", "law", 'say "a|b"']
     folder = write_classifier(tmp_path / "model", problem="multi_label", labels=names)
-    (folder / "recipe.json").write_text('{"max_length": 48, "label_separator": "|"}')
+    change_settings(folder, label_separator="|")
     export = export_onnx(folder, tmp_path, "onnx", precisions=["float32"], threshold={"law": 0.1, names[0]: 0.1}).folder
     (tmp_path / "a.tsv").write_text("text\na text\nanother\n", encoding="utf-8")
     output = tmp_path / "labels.csv"
@@ -273,7 +273,7 @@ def test_texts_without_a_label_are_shown(folders):
 def test_files_of_other_tasks(kind, folder_of, tmp_path):
     source = folder_of(kind)
     if kind == "tags":  # of texts, not of words
-        source = shutil.copytree(source, tmp_path / "model", ignore=shutil.ignore_patterns("metrics.json"))
+        source = change_settings(shutil.copytree(source, tmp_path / "model"), tag_words=None)
         export = export_saved_model(source, tmp_path / "saved", kind).folder
     else:
         export = folder_of(kind, "onnx")

@@ -252,5 +252,5 @@ def test_models_tokenizer_and_commands_take_names(server, start, folders):
     np.testing.assert_allclose([float(one) for one in sums], expected, rtol=1e-5)
     prediction = pipeline(folder)("A text.")
     assert f"{prediction.score:.4f}" in printed
-    assert "recipe.json" in asked(server), "the length of fine-tuning is known"
+    assert "model.json" in asked(server), "the length of fine-tuning is known"
     assert json.loads(contents(folder)["config.json"])["hidden_size"] == CONFIG.hidden_size
