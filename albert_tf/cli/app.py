@@ -59,7 +59,7 @@ class Command(typer.core.TyperCommand):
             raise
 
     def invoke(self, ctx):
-        backend, is_onnx = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form") in ("onnx", "web")
+        backend, is_onnx = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form") == "onnx"
         if backend != "tensorflow" and self.name in ("pretrain", "finetune", "export") and not is_onnx:
             raise ValueError(f"`{PROGRAM} {self.name}` needs KERAS_BACKEND=tensorflow. Received: {backend}; unset it.")
         try:

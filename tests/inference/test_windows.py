@@ -100,8 +100,6 @@ def test_forms_without_windows_say_so(folders, tmp_path):
     model = folders["classification", "mean"]
     with pytest.warns(UserWarning, match=r"^A LiteRT file does not read windows, as the model was trained to"):
         export_litert(model, tmp_path, "litert")
-    with pytest.warns(UserWarning, match=r"^The page does not read windows, as the model was trained to"):
-        export_onnx(model, tmp_path, "page", precisions=["float32"], web_page=True)
 
 
 def test_models_that_read_no_windows_refuse_them(tmp_path):
