@@ -83,15 +83,12 @@ parity-tfa: $(STAMP) .venv-parity-tfa/.installed
 	$(BIN)/python tests/parity/lamb_ours.py runs/parity/lamb.npz
 	.venv-parity-tfa/bin/python tests/parity/lamb_tfa.py runs/parity/lamb.npz
 
-# The page is tried where there is a Chromium.
-CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 parity-web: $(STAMP)
 	rm -rf runs/parity/web
 	PYTHONPATH=. $(BIN)/python tests/parity/web_ours.py runs/parity/web
-	npm install --silent --ignore-scripts --prefix runs/parity/web puppeteer-core@24.43.1
-	cp tests/parity/transformers_js.mjs tests/parity/web_page.mjs runs/parity/web
+	npm install --silent --ignore-scripts --prefix runs/parity/web @huggingface/transformers@4.3.1
+	cp tests/parity/transformers_js.mjs runs/parity/web
 	node runs/parity/web/transformers_js.mjs runs/parity/web
-	PYTHONPATH=. node runs/parity/web/web_page.mjs runs/parity/web $(BIN)/python "$(CHROMIUM)"
 
 parity-google: $(STAMP) .venv-parity-google/.installed
 	rm -rf runs/parity/google

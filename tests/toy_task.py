@@ -17,6 +17,7 @@ from albert_tf import (
     AlbertForTokenClassification,
     AlbertTokenizer,
 )
+from albert_tf.inference.folder import facts_of
 
 # The initialiser is wide, so that untrained models give scores that differ.
 CONFIG = AlbertConfig(
@@ -60,11 +61,8 @@ def write_task(folder: pathlib.Path, kind: str) -> pathlib.Path:
     }[kind]()
     model.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
-    recipe = {"max_length": 48, "doc_stride": 16, "max_question_length": 12, "max_answer_length": 10}
-    (folder / "recipe.json").write_text(json.dumps(recipe))
-    if kind == "tags":
-        (folder / "metrics.json").write_text(json.dumps({"tags_words": True}))
-    return folder
+    lengths = {"max_length": 48, "doc_stride": 16, "max_question_length": 12, "max_answer_length": 10}
+    return change_settings(folder, task=facts_of(model)["task"], tag_words=True, **lengths)
 
 
 def write_classifier(folder: pathlib.Path, pairs: bool = False, **head) -> pathlib.Path:
@@ -74,8 +72,15 @@ def write_classifier(folder: pathlib.Path, pairs: bool = False, **head) -> pathl
         folder
     )
     tokenizer().save_pretrained(folder)
-    recipe = {"max_length": 48, "pair_column": "text_pair" if pairs else None}
-    (folder / "recipe.json").write_text(json.dumps(recipe))
+    pair_column = "text_pair" if pairs else None
+    return change_settings(folder, task="sequence_classification", max_length=48, pair_column=pair_column)
+
+
+def change_settings(folder: pathlib.Path, **changes) -> pathlib.Path:
+    """Changes what fine-tuning records of a model."""
+    file = folder / "model.json"
+    record = json.loads(file.read_text()) if file.is_file() else {}
+    file.write_text(json.dumps({**record, **changes}))
     return folder
 
 

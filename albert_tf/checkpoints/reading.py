@@ -31,7 +31,8 @@ def read(path: str | pathlib.Path, revision: str | None = None) -> Checkpoint:
 
     Args:
         path: a folder of Hugging Face, the reference, TF Hub or KerasHub, the prefix of a TensorFlow checkpoint, or a
-            `.keras` or `.weights.h5` file; or the name of a model on huggingface.co, such as "albert/albert-base-v2".
+            `.keras` or `.weights.h5` file of KerasHub; or the name of a model on huggingface.co, such as
+            "albert/albert-base-v2".
         revision: of a name, its branch, tag or commit. None: the newest.
 
     Returns:

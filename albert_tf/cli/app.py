@@ -13,7 +13,6 @@ import typer
 import typer.core
 
 from albert_tf.cli import (
-    bench,
     convert,
     doctor,
     evaluate,
@@ -42,7 +41,6 @@ COMMANDS = (
     export,
     serve,
     info,
-    bench,
     doctor,
 )
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
@@ -61,8 +59,8 @@ class Command(typer.core.TyperCommand):
             raise
 
     def invoke(self, ctx):
-        backend, is_onnx = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form") in ("onnx", "web")
-        if backend != "tensorflow" and self.name in ("pretrain", "finetune", "bench", "export") and not is_onnx:
+        backend, is_onnx = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form") == "onnx"
+        if backend != "tensorflow" and self.name in ("pretrain", "finetune", "export") and not is_onnx:
             raise ValueError(f"`{PROGRAM} {self.name}` needs KERAS_BACKEND=tensorflow. Received: {backend}; unset it.")
         try:
             return super().invoke(ctx)

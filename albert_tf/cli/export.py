@@ -1,4 +1,4 @@
-"""`albert-tf export`: exports a model to a SavedModel, to ONNX or LiteRT files, to a web page or for TF Hub."""
+"""`albert-tf export`: exports a model to a SavedModel, to ONNX or LiteRT files, or for TF Hub."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,18 +16,17 @@ NAME = "export"
 REMAINS = "no version was written"
 
 _Format = Annotated[
-    Literal["saved_model", "onnx", "web", "hub", "litert"],
+    Literal["saved_model", "onnx", "hub", "litert"],
     typer.Option(
         "--format",
-        help="onnx: for OpenVINO, onnxruntime and transformers.js; web: the same with a page that runs it in the "
-        "browser; hub: for TF Hub; litert: for phones.",
+        help="onnx: for OpenVINO, onnxruntime and transformers.js; hub: for TF Hub; litert: for phones.",
     ),
 ]
 _Precision = Annotated[
     Literal["float32", "bfloat16"], typer.Option(help="saved_model: data type of weights and computation.")
 ]
 _Calibration = Annotated[
-    Path | None, typer.Option(help="onnx, web: file of typical texts, one a line, to calibrate the int8 file.")
+    Path | None, typer.Option(help="onnx: file of typical texts, one a line, to calibrate the int8 file.")
 ]
 
 
@@ -52,17 +51,14 @@ def run(
         bool, typer.Option("--attention", help="saved_model: add a signature with the attention of layers and heads.")
     ] = False,
     calibration: _Calibration = None,
-    float16: Annotated[
-        bool, typer.Option("--float16", help="onnx, web: also write a float16 file, for WebGPU.")
-    ] = False,
+    float16: Annotated[bool, typer.Option("--float16", help="onnx: also write a float16 file, for WebGPU.")] = False,
     int8: Annotated[bool, typer.Option("--int8", help="litert: round weights to 8 bits.")] = False,
 ) -> None:
-    """Writes a model for use without albert_tf, in one of five formats.
+    """Writes a model for use without albert_tf, in one of four formats.
 
     By default, a SavedModel that takes raw text and only needs TensorFlow and tensorflow-text; with --format onnx, a
-    folder of ONNX files; with --format web, a page beside them, which runs the model in the browser; with --format hub,
-    two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF Hub; with --format litert, a file of
-    TensorFlow Lite for texts of one length, without the tokenizer.
+    folder of ONNX files; with --format hub, two SavedModels, NAME/preprocess and NAME/encoder, for fine-tuning with TF
+    Hub; with --format litert, a file of TensorFlow Lite for texts of one length, without the tokenizer.
 
     Example: albert-tf export runs/task --name task
 
@@ -70,7 +66,6 @@ def run(
 
     Example: albert-tf export runs/task --name task --set windows=mean
     """
-    is_onnx = form in ("onnx", "web")
     chosen = read_settings(settings, ("threshold", "windows"))
     _check_form(form, calibration is not None or float16, int8, chosen)
     options: dict[str, Any] = {"license": license, "precision": precision}
@@ -82,8 +77,8 @@ def run(
     folder = checkpoint_folder(folder)
     arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
     arguments |= chosen
-    if is_onnx:
-        _export_onnx(arguments | {"web_page": form == "web"}, calibration, float16)
+    if form == "onnx":
+        _export_onnx(arguments, calibration, float16)
     elif form == "litert":
         _export_litert(arguments | {"int8": int8})
     else:
@@ -91,10 +86,10 @@ def run(
 
 
 def _check_form(form: str, is_for_onnx: bool, int8: bool, settings: dict[str, Any]) -> None:
-    if form not in ("onnx", "web") and is_for_onnx:
-        raise ValueError("`--calibration` and `--float16` are only for `--format onnx` and `web`; leave them out.")
+    if form != "onnx" and is_for_onnx:
+        raise ValueError("`--calibration` and `--float16` are only for `--format onnx`; leave them out.")
     if int8 and form != "litert":
-        raise ValueError("`--int8` is only for `--format litert`; leave it out (onnx and web have an int8 file).")
+        raise ValueError("`--int8` is only for `--format litert`; leave it out (onnx has an int8 file).")
     if "windows" in settings and form not in ("saved_model", "onnx"):
         raise ValueError("`windows` is only for `--format saved_model` and `onnx`: the others read no windows.")
     if "threshold" in settings and form == "hub":
@@ -152,5 +147,3 @@ def _export_onnx(arguments: dict[str, Any], calibration: Path | None, float16: b
     ]
     print_table("", ("", "size", "largest difference from the Keras model"), rows)
     typer.echo(f"ONNX files in {report.folder}")
-    if arguments["web_page"]:
-        typer.echo(f"For the page: cd {report.folder}; npm run setup; python -m http.server")

@@ -1,6 +1,5 @@
 """`albert-tf finetune`: trains a task from a pretrained model."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +8,7 @@ import typer
 
 from albert_tf.cli.paths import check_exists, checkpoint_folder
 from albert_tf.cli.settings import Settings
-from albert_tf.cli.tables import Quiet, print_scores, print_table, shown_score, wrapped
+from albert_tf.cli.tables import Quiet, print_scores
 from albert_tf.files.json import read_toml, with_settings
 from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
@@ -75,9 +74,6 @@ def _merged(recipe: Path | None, options: dict[str, Any], settings: Sequence[str
             f"`{min(twice)}` must be given by an option or by `--set`. Received: both; remove one of them."
         )
     values = {**with_settings({} if recipe is None else read_toml(recipe, "correct the recipe"), settings), **options}
-    grid = values.get("grid")
-    if twice := [name for name in {**options, **changed} if isinstance(grid, dict) and name in grid]:
-        raise ValueError(f"`{twice[0]}` must not be given, because the grid sets it; remove one of the two.")
     if recipe is None and not {"pretrained", "teacher"} & values.keys():
         raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")
     return values
@@ -87,59 +83,23 @@ def _finetune(values: dict[str, Any], show_progress: bool) -> None:
     from albert_tf.files.validation import checked
     from albert_tf.trainer import FinetuneOptions
 
-    grid = values.pop("grid", {})
-    if not isinstance(grid, dict) or not all(isinstance(choices, list) and choices for choices in grid.values()):
-        raise ValueError("`grid` must be a table of lists, such as learning_rate = [1e-5, 3e-5].")
     options = checked(FinetuneOptions, values)
     check_exists(options.train, options.dev, *filter(None, [options.add_tokens]))
     location(options.output)  # raises if it is a URL that cannot be reached
     names = [name for name in ("pretrained", "teacher") if getattr(options, name) is not None]
     options = options.model_copy(update={name: checkpoint_folder(getattr(options, name)) for name in names})
     with progress_line("start", shown=show_progress):  # TensorFlow is imported only after the options were checked
-        from albert_tf.trainer import finetune, finetune_grid
+        from albert_tf.trainer import finetune
 
-    if grid:
-        _print_grid(finetune_grid(options, grid, show_progress), "seed" in grid)
-    else:
-        _print_report(finetune(options, show_progress))
+    _print_report(finetune(options, show_progress))
 
 
 def _print_report(report: Any) -> None:
     if report.finished_before:
         typer.echo("This run has already finished; these are its results.")
-    rows = []
-    if report.baseline_score is not None:
-        rows.append((f"{report.main_score} of TF-IDF and a linear model", shown_score(report.baseline_score)))
     by_label = report.threshold if isinstance(report.threshold, dict) else {"": report.threshold}
-    rows += [(f"threshold {name}".strip(), f"{value:.4f}") for name, value in by_label.items() if value is not None]
+    rows = [(f"threshold {name}".strip(), f"{value:.4f}") for name, value in by_label.items() if value is not None]
     rows.append((f"evaluation kept, by {report.main_score}", str(report.kept_evaluation)))
     title = f"{report.steps:,} updates"
     print_scores(title, report.scores, report.constant_score, "metrics.json", rows, report.notes)
     typer.echo(f"model in {report.folder}")
-
-
-def _print_grid(reports: list[Any], has_seeds: bool) -> None:
-    """Prints the score of each run and, with seeds, mean and deviation of each setting."""
-    import re
-
-    import numpy as np
-
-    scores: dict[str, list[float]] = {}
-    rows = []
-    for report in reports:
-        name, score = report.folder.name, report.score_by_evaluation[report.kept_evaluation - 1]
-        rows.append((name, shown_score(score)))
-        setting = re.sub(r"(^|_)seed-\d+", "", name).lstrip("_") if has_seeds else name
-        scores.setdefault(setting, []).append(score)
-    for setting, of_seeds in scores.items() if has_seeds else ():
-        rows.append((f"{setting} mean".strip(), shown_score(float(np.mean(of_seeds)))))
-        if len(of_seeds) > 1:
-            rows.append((f"{setting} standard deviation".strip(), shown_score(float(np.std(of_seeds, ddof=1)))))
-    print_table(f"{len(reports)} runs", ("run", reports[0].main_score), rows)
-    if len(scores) > 1:
-        means = [np.mean(of_seeds) for of_seeds in scores.values()]
-        best = list(scores)[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
-        note = f"best: {best}; a score chosen among {len(scores)} is too high by chance, so confirm it on other data"
-        typer.echo(wrapped(note, sys.stdout))
-    for note in dict.fromkeys(note for report in reports for note in report.notes):
-        typer.echo(wrapped(note, sys.stdout))

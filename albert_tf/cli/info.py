@@ -18,9 +18,7 @@ def run(
         int | None, typer.Option(help="Tokens per sequence; default: 512, or as many as the model takes.", min=1)
     ] = None,
     dtype: Annotated[str, typer.Option(help="Data type of activations: float32 or bfloat16.")] = "float32",
-    check: Annotated[
-        bool, typer.Option("--check", help="Check files, weights, vocabulary and published outputs instead.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check files, weights and vocabulary instead.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Shows parameters, FLOPs and memory of a model, with and without factorisation and sharing, or checks its files.

@@ -8,17 +8,13 @@ import typer
 from albert_tf.cli.paths import check_data, existing_model
 from albert_tf.cli.predict_tables import Source, compare, predict_table
 from albert_tf.cli.settings import TABLE_SETTINGS, Settings, read_settings
-from albert_tf.cli.tables import AsJson, print_json, print_table
+from albert_tf.cli.tables import print_json
 from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
 
 NAME = "predict"
-MAX_ANSWERS = 5
 # Tasks whose files are read as for fine-tuning.
 _OF_FILES = ("question_answering", "token_classification", "multiple_choice")
-_MASKED = ("masked_lm", "pretraining")
-_LONG_PAIRS = ("question_answering", "multiple_choice")  # passages, and choices that are answers
-_NUMBERS = ("cosine", "pseudo-log-likelihood")
 _OF_MODELS = ("threshold", "windows")
 # Tasks that need pairs, and what these are.
 _PAIRS = {
@@ -41,7 +37,7 @@ _Data = Annotated[
 ]
 _Format = Annotated[
     Literal["text", "tsv", "csv", "json", "jsonl"] | None,
-    typer.Option("--format", help="Of --data -; text is one text in each line.  [default: by the first line]"),
+    typer.Option("--format", help="Of --data -; text is one text in each line."),
 ]
 _Output = Annotated[
     Path, typer.Option(help="File for their labels, beside the columns: .tsv, .csv or .jsonl; - is .jsonl on stdout.")
@@ -70,9 +66,10 @@ def run(
     pll: Annotated[
         bool, typer.Option("--pll", help="Pseudo-log-likelihood of texts, each token masked in turn.")
     ] = False,
-    as_json: AsJson = False,
 ) -> None:
     """Predicts what the model was trained for: labels, answers, entities, pieces for [MASK], or the order of segments.
+
+    Prints a line of JSON for each text, or writes a file with a row for each row of `--data`.
 
     Example: albert-tf predict runs/task "The text to label."
 
@@ -95,21 +92,21 @@ def run(
         ClassificationSettings.validated(options)
     words = None if targets is None else [word.strip() for word in targets.split(",")]
     masked = {name: value for name, value in (("top", top), ("targets", words)) if value is not None}
-    if data is not None and (as_json or pair):
-        raise ValueError(
-            "`--json` and `--pair` are only for texts; with `--data`, --output in .jsonl is JSON lines, and "
-            "--pair-column names the second texts."
-        )
+    if data is not None and pair:
+        raise ValueError("`--pair` is only for texts; with `--data`, --pair-column names the second texts.")
     if data is None and (str(output) != "-" or form is not None or options):
         raise ValueError("`--output` and the options of columns and tables are only for `--data`; leave them out.")
-    if data != "-" and form is not None:
-        raise ValueError(f"`--format` is only for `--data -`; a file's suffix tells its format. Received: {data}.")
+    if (data == "-") != (form is not None):
+        raise ValueError(
+            "`--format` must be given with `--data -`, and only there: text (one in each line), tsv, csv, json or "
+            f"jsonl; a file's suffix tells its format. Received: --data {data}, --format {form}."
+        )
     if (masked or pll) and (data is not None or (masked and pll)):
         raise ValueError("`--top` and `--targets`, or `--pll`, are for single texts, not for `--data`; leave them out.")
     location(output)  # raises if it is a URL that cannot be reached
     folder = existing_model(folder)
     if data is None:
-        _predict_texts(folder, texts or [], pair or [], model_options, as_json, masked, pll)
+        _predict_texts(folder, texts or [], pair or [], model_options, masked, pll)
         return
     if data != "-":
         check_data(data)
@@ -124,7 +121,6 @@ def _predict_texts(
     texts: list[str],
     pairs: list[Any],
     model_options: dict[str, Any],
-    as_json: bool,
     masked: dict[str, Any],
     pll: bool,
 ) -> None:
@@ -134,59 +130,15 @@ def _predict_texts(
 
         model = pipeline(folder, **model_options)
         _check_pairs(model.task, texts, pairs)
-        task, pairs = model.task, [pairs] if model.task == "multiple_choice" else pairs
+        pairs = [pairs] if model.task == "multiple_choice" else pairs
         if pll:
-            task, predictions = "pseudo-log-likelihood", model.pseudo_log_likelihood(texts)
-        elif task == "sentence_embedding":
-            task, predictions = "cosine", compare(model, texts, pairs)
+            predictions = model.pseudo_log_likelihood(texts)
+        elif model.task == "sentence_embedding":
+            predictions = compare(model, texts, pairs)
         else:
-            task = "sentence_order" if pairs and task in _MASKED else task
             predictions = model(*([texts, pairs] if pairs else [texts]), **masked)
-    predictions = list(predictions)
-    if as_json:
-        rows = zip(texts, pairs or texts, predictions)
-        print_json([{"text": a, **({"pair": b} if pairs else {}), "prediction": answer} for a, b, answer in rows])
-    else:
-        _print_predictions(task, texts, pairs, predictions)
-
-
-def _print_predictions(task: str, texts: list[str], pairs: list[Any], predictions: list[Any]) -> None:
-    """Prints a table with the answers for each text, the best one first."""
-    names = ("text", "pair") if pairs and task not in _LONG_PAIRS else ("text",)
-    rows = []
-    for *inputs, prediction in zip(texts, pairs or texts, predictions):
-        answers = _answers(task, prediction, inputs[1]) or [("none", None)]
-        for number, (answer, value) in enumerate(answers):
-            shown = [""] * len(names) if number else inputs[: len(names)]
-            rows.append((*shown, answer, "" if value is None else f"{value:.4f}"))
-    marks = {"▁": "▁ begins a word", "##": "## continues one"} if task in _MASKED else {}
-    title = ", ".join(text for mark, text in marks.items() if any(mark in row[-2] for row in rows))
-    is_number = task in _NUMBERS or getattr(predictions[0], "label", "") is None
-    print_table(title, (*names, "prediction", "value" if is_number else "probability"), rows, len(names) + 1)
-
-
-def _answers(task: str, prediction: Any, pair: Any) -> list[tuple[str, float | None]]:
-    """The answers for a text with their probabilities; of a task that predicts a number, its name and the number."""
-    if task == "sequence_classification":
-        ranked = sorted(prediction.probabilities.items(), key=lambda answer: -answer[1])
-        if hasattr(prediction, "labels"):
-            return [answer for answer in ranked if answer[0] in prediction.labels]
-        return ranked[:MAX_ANSWERS] or [("score", prediction.score)]
-    if task == "question_answering":
-        return [(prediction.text or "no answer", prediction.score)]
-    if task == "token_classification":
-        return [(f"{entity.text} ({entity.label})", entity.score) for entity in prediction]
-    if task == "multiple_choice":
-        return list(zip(pair, prediction))
-    if task == "sentence_order":
-        return [("text comes first", prediction) if prediction >= 0.5 else ("pair comes first", 1 - prediction)]
-    if task in _MASKED:
-        return [
-            (piece if len(prediction) == 1 else f"{number}: {piece}", probability)
-            for number, mask in enumerate(prediction, start=1)
-            for piece, probability in zip(mask.pieces, mask.probabilities)
-        ]
-    return [(task, prediction)]
+    for text, second, prediction in zip(texts, pairs or texts, list(predictions)):
+        print_json({"text": text, **({"pair": second} if pairs else {}), "prediction": prediction}, indent=None)
 
 
 def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:

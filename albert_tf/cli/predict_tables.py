@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import json
-import re
 import shutil
 import sys
 import tempfile
@@ -23,15 +22,13 @@ _UNREAD = {
     ".parquet": ("header", "delimiter", "encoding"),
 }
 _DELIMITERS = {".tsv": "\t", ".csv": ","}
-# A list of objects, or an object over several lines.
-_JSON = re.compile(r'\s*(\[\s*(\{|$)|\{\s*("|$))')
 
 
 class Source(NamedTuple):
     """Texts to label."""
 
     data: str  # a file, a folder, a URL, or - for standard input
-    form: str | None  # format of standard input; None: by its first line
+    form: str | None  # format of standard input
     options: Mapping[str, Any]  # those of `TableSettings` that are not as in the fine-tuning of the model
 
 
@@ -102,11 +99,11 @@ def _read(source: Source, trained: Mapping[str, Any], scratch: Path) -> tuple[st
     from albert_tf.data.finetuning.example_sources import as_file
     from albert_tf.data.finetuning.table_format import TableFormat
     from albert_tf.data.finetuning.tables import FilledRows
-    from albert_tf.files.origins import is_in_memory, name_of, unit_of
+    from albert_tf.files.origins import name_of, unit_of
 
-    is_typed, options = source.data == "-", {**trained, **source.options}
-    path = _standard_input(source, options["text_column"], scratch) if is_typed else Path(as_file(source.data))
-    if is_typed and is_in_memory(path):  # lines
+    options = {**trained, **source.options}
+    path = Path(as_file(source.data)) if source.form is None else _standard_input(source.form, source, scratch)
+    if source.form == "text":
         options |= {"text_column": "text", "pair_column": None, "rename_columns": {}}
     text, pair, suffix = options["text_column"], options["pair_column"], path.suffix.lower()
     for name in _UNREAD.get(suffix, ()):
@@ -121,9 +118,8 @@ def _read(source: Source, trained: Mapping[str, Any], scratch: Path) -> tuple[st
     for example in _examples(rows, text, pair):  # a damaged row is refused before any prediction
         columns |= dict.fromkeys(_columns(example[1]))
         count += 1
-    form = [f"{count:,} texts", *([f"read as {suffix[1:]}"] if is_typed and not is_in_memory(path) else [])]
     unit = "line" if unit_of(path) == "line" else "row"
-    return ", ".join([*form, *rows.describe()]), unit, list(columns), _examples(rows, text, pair)
+    return ", ".join([f"{count:,} texts", *rows.describe()]), unit, list(columns), _examples(rows, text, pair)
 
 
 def _trained(model: Any) -> dict[str, Any]:
@@ -150,50 +146,22 @@ def _columns(row: "TableRow") -> dict[str, Any]:
     return {name: None if is_missing(value) else value for name, value in fields.items() if name not in inner}
 
 
-def _standard_input(source: Source, text_column: str, scratch: Path) -> Path:
+def _standard_input(form: str, source: Source, scratch: Path) -> Path:
     """Standard input as a file in a folder, with the suffix of its format; lines of text become a table in memory."""
     from albert_tf.data.finetuning.example_sources import as_file
     from albert_tf.files.encodings import text_lines
     from albert_tf.files.origins import ORIGINS, STANDARD_INPUT
 
-    path, encoding = scratch / "input", source.options.get("encoding")
+    path = scratch / f"input.{form}"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     ORIGINS[path] = STANDARD_INPUT
-    form, is_table = source.form, bool(source.options.keys() - {"encoding"})
-    if form is None:
-        first = next((line for line in text_lines(path, encoding) if line.strip()), "")
-        form = _recognised(first.strip("\r\n"), text_column, is_table)
     if form != "text":
-        path = path.replace(path.with_suffix(f".{form}"))
-        ORIGINS[path] = STANDARD_INPUT
         return path
-    if is_table:
+    if source.options.keys() - {"encoding"}:
         raise ValueError("`--format text` has one text in each line; leave out the options of columns and tables.")
-    return Path(as_file({"text": line.rstrip("\r\n")} for line in text_lines(path, encoding)))
-
-
-def _recognised(first: str, text_column: str, is_table: bool) -> str:
-    """The format of standard input by its first line."""
-    try:
-        content = json.loads(first)
-    except (ValueError, RecursionError):
-        content = None
-    if isinstance(content, dict):
-        return "json" if isinstance(content.get("data"), list) else "jsonl"
-    if _JSON.match(first):
-        return "json"
-    names = [name.strip(' "') for name in re.split("[,;|]", first)]
-    if "\t" in first or ((is_table or text_column in names) and len(names) == 1):
-        return "tsv"
-    if is_table or text_column in names or first.startswith("sep="):
-        return "csv"
-    if len(names) > 1 and not re.search(r"\s", first):
-        raise ValueError(
-            f"Standard input may be a table without the column {text_column!r}, by its first line {first[:60]!r}; name "
-            "one with --text-column, or give --format text if each line is a text."
-        )
-    return "text"
+    lines = text_lines(path, source.options.get("encoding"))
+    return Path(as_file({"text": line.rstrip("\r\n")} for line in lines))
 
 
 # === Predictions ===

@@ -42,9 +42,9 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     Console().print(table)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: Any, indent: int | None = 2) -> None:
     """Prints a value as JSON: dataclasses as objects, arrays as lists, paths as strings; NaN and infinity are null."""
-    content = json.dumps(finite(value, _plain), indent=2, ensure_ascii=False)
+    content = json.dumps(finite(value, _plain), indent=indent, ensure_ascii=False)
     print(content.encode("utf-8", "backslashreplace").decode())  # of lone surrogates, which labels from JSON may hold
 
 

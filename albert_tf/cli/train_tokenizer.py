@@ -76,12 +76,11 @@ def _print_report(report: "VocabularyReport") -> None:
         "lines read": f"{report.num_lines:,}",
         "lines skipped (too long, or NUL)": f"{report.num_skipped_lines:,}",
         "lines trained on": f"{report.num_training_lines:,}",
+        "held-out lines": f"{report.num_heldout_lines:,}",
     }
-    if (heldout := report.heldout) is not None:
+    if report.unknown_rate is not None:
         rows |= {
-            "held-out lines": f"{heldout.num_lines:,}",
-            "held-out unknown tokens": f"{heldout.unknown_rate:.3%}",
-            "held-out lost characters": f"{heldout.lost_rate:.3%}",
-            "held-out characters per token": f"{heldout.characters_per_token:.3f}",
+            "held-out unknown tokens": f"{report.unknown_rate:.3%}",
+            "held-out characters per token": f"{report.characters_per_token:.3f}",
         }
     print_table("vocabulary", ("", "value"), rows.items())

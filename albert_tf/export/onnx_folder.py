@@ -19,10 +19,9 @@ from albert_tf import checkpoints, models
 from albert_tf.checkpoints.config_files import hugging_face_values
 from albert_tf.checkpoints.names import num_file_groups
 from albert_tf.config import AlbertConfig
-from albert_tf.export.checks import SAMPLES, check_length, relative_difference, warn_of_windows, without_none
+from albert_tf.export.checks import SAMPLES, check_length, relative_difference, without_none
 from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
 from albert_tf.export.versions import publish, version_folder
-from albert_tf.export.web_page import check_web_task, write_web_page
 from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
 from albert_tf.files.exports import ONNX
 from albert_tf.files.hub import model_folder
@@ -77,7 +76,6 @@ def export_onnx(
     threshold: Threshold | None = None,
     precisions: Sequence[Precision] = ("float32", "int8"),
     calibration: Sequence[str] = (),
-    web_page: bool = False,
     windows: WindowsName | None = None,
 ) -> OnnxReport:
     """Writes a model as ONNX files with its tokenizer.
@@ -95,31 +93,23 @@ def export_onnx(
         precisions: the files to write; `"float32"` always is.
         calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first
             500 are taken. By default a few samples and random pieces.
-        web_page: whether to write a page that runs the model in the browser, with transformers.js.
-        windows: as in `export_saved_model`, for programs that use `albert_tf`; the page reads none.
+        windows: as in `export_saved_model`, for programs that use `albert_tf`.
 
     Raises:
-        ValueError: the model is of no task, its task has no page, the version exists, or outputs differ by more than
-            1e-4.
+        ValueError: the model is of no task, the version exists, or outputs differ by more than 1e-4.
 
     Warns:
-        UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts, or the page
-            leaves out the ends of texts that the model reads in windows.
+        UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
     """
     source = model_folder(source)
     folder = version_folder(location(output), name, version, ONNX)
     loaded = _load(source, without_none(max_length=max_length, threshold=threshold, windows=windows))
-    if web_page:
-        check_web_task(f"{loaded.settings.task} with the beam head" if loaded.is_beam else loaded.settings.task)
-        warn_of_windows(loaded.settings, "The page")
     graph = loaded.graph()
     with temporary_folder(folder) as partial:
         (partial / "onnx").mkdir()
         _write_tokenizer(partial, loaded)
         differences = _write_graphs(partial, loaded, graph, precisions, calibration)
         sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
-        if web_page:
-            write_web_page(partial, loaded.settings.task)
         write_settings(partial, loaded.settings, files=files_in(partial))
         folder = publish(partial, folder, may_increment=version is None)
     return OnnxReport(folder, int(folder.name), sizes, differences)

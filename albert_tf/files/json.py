@@ -56,8 +56,8 @@ def with_settings(values: Mapping[str, Any], settings: Iterable[str]) -> dict[st
 
     Example:
 
-    >>> with_settings({"epochs": 3}, ["epochs=4", "optimizer=lamb", "grid.seed=[0, 1]"])
-    {'epochs': 4, 'optimizer': 'lamb', 'grid': {'seed': [0, 1]}}
+    >>> with_settings({"epochs": 3}, ["epochs=4", "optimizer=lamb", "class_weights.spam=2"])
+    {'epochs': 4, 'optimizer': 'lamb', 'class_weights': {'spam': 2}}
     """
     changed = dict(values)
     for setting in settings:
@@ -140,7 +140,7 @@ def verify_checksum(values: Mapping[str, Any], source: Any, cure: str = "restore
     """Returns the values without their checksum; raises ValueError, naming `source`, if it is missing or wrong."""
     content = {key: value for key, value in values.items() if key != _CHECKSUM}
     if _CHECKSUM not in values:
-        raise ValueError(f"{source} has no checksum (it was truncated, edited or written by an older version); {cure}.")
+        raise ValueError(f"{source} has no checksum (it was truncated or edited); {cure}.")
     if values[_CHECKSUM] != _checksum(content):
         raise ValueError(f"{source} was changed after it was written (its checksum differs); {cure}.")
     return content

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from albert_tf.files.atomic import last_if_metadata
-from albert_tf.files.claims import Claim
 from albert_tf.files.origins import ORIGINS, without_secrets
 from albert_tf.files.urls import (
     MIRRORS,
@@ -19,6 +18,7 @@ from albert_tf.files.urls import (
     file_infos,
     is_remote,
     location,
+    make_folder,
     place_of_copy,
     upload,
     with_urls,
@@ -32,26 +32,21 @@ class _Mirror:
 
     Args:
         remote: the folder behind the URL.
-        claim: the right to write there; None if it is only read.
+        is_writer: whether it is written, not only read.
     """
 
-    def __init__(self, remote: Any, claim: Claim | None):
-        self.remote, self._claim, self._uploading = remote, claim, threading.Lock()
+    def __init__(self, remote: Any, is_writer: bool):
+        self.remote, self._is_writer, self._uploading = remote, is_writer, threading.Lock()
         self.folder = place_of_copy(remote, f"{MIRRORS}/{secrets.token_hex(4)}")
         self.folder.mkdir(parents=True)
         fetch(remote, [name for name in file_infos(remote) if not _is_hidden(name)], self.folder)
         self._uploaded = self._states()
 
     def upload(self) -> None:
-        """Uploads what has changed, metadata last, then removes what is gone, metadata first.
-
-        Raises:
-            ValueError: another process has taken the folder, or it cannot be written.
-        """
-        if self._claim is None:
+        """Uploads what has changed, metadata last, then removes what is gone; raises ValueError if it cannot."""
+        if not self._is_writer:
             return
         with self._uploading:
-            self._claim.check()
             now = self._states()
             changed = [self.folder / name for name, state in now.items() if self._uploaded.get(name) != state]
             for file in sorted(filter(pathlib.Path.exists, changed), key=last_if_metadata):
@@ -87,32 +82,33 @@ def mirrored(folder: Any, is_writer: bool = True) -> Iterator[pathlib.Path]:
         is_writer: whether this process writes; others read alone.
 
     Raises:
-        ValueError: another process is writing there, or the URL cannot be read or written.
+        ValueError: the URL cannot be read or written.
     """
     remote = location(folder)
     if not is_remote(remote):
         yield remote
         return
-    with Claim(remote) if is_writer else contextlib.nullcontext() as claim:
-        mirror = _Mirror(remote, claim)
-        _mirrors[mirror.folder], ORIGINS[mirror.folder] = mirror, without_secrets(str(remote))
+    if is_writer:
+        make_folder(remote)  # raises if it is a file
+    mirror = _Mirror(remote, is_writer)
+    _mirrors[mirror.folder], ORIGINS[mirror.folder] = mirror, without_secrets(str(remote))
+    try:
+        yield mirror.folder
+    except Exception as error:
+        error.args = tuple(with_urls(item) if isinstance(item, str) else item for item in error.args)
+        if isinstance(error, OSError) and isinstance(error.filename, str):
+            error.filename = with_urls(error.filename)
         try:
-            yield mirror.folder
-        except Exception as error:
-            error.args = tuple(with_urls(item) if isinstance(item, str) else item for item in error.args)
-            if isinstance(error, OSError) and isinstance(error.filename, str):
-                error.filename = with_urls(error.filename)
-            try:
-                mirror.upload()  # logs
-            except ValueError as second:
-                if str(second) != str(error):
-                    warnings.warn(str(second), stacklevel=3)
-            raise
-        else:
-            mirror.upload()
-        finally:
-            del _mirrors[mirror.folder]
-            shutil.rmtree(mirror.folder, ignore_errors=True)
+            mirror.upload()  # logs
+        except ValueError as second:
+            if str(second) != str(error):
+                warnings.warn(str(second), stacklevel=3)
+        raise
+    else:
+        mirror.upload()
+    finally:
+        del _mirrors[mirror.folder]
+        shutil.rmtree(mirror.folder, ignore_errors=True)
 
 
 def upload_changes(path: pathlib.Path) -> None:

@@ -55,7 +55,7 @@ def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFo
 
     Args:
         folder: a checkpoint of any format with its vocabulary, or the name of a model on huggingface.co. Settings are
-            read from `model.json`, or from what earlier versions of `finetune` wrote, if it is there.
+            read from `model.json` if it is there.
         dtype: Keras' policy of the model, such as `"bfloat16"`. None: the current one.
 
     Raises:

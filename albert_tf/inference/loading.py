@@ -132,15 +132,13 @@ def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_si
 
 
 def _check_exported(folder: pathlib.Path, restored: Any) -> None:
-    """Raises ValueError for a SavedModel of another program, of an earlier version, or without text."""
+    """Raises ValueError for a SavedModel of another program, or without text or vocabulary."""
     if "serving_default" in restored.signatures and (folder / TOKENIZER_FOLDER).is_dir():
         return
     names = ", ".join(_signature_lines(restored)) or "none"
     cure = f"call its signatures with tf.saved_model.load: {names}"
     check_takes_texts(folder, restored.signatures, cure)
-    if (folder / SETTINGS_FILE).is_file():
-        raise ValueError(f"{folder} was exported by an earlier version; export the model again, or {cure}.")
-    raise ValueError(f"{folder} was not written by `albert-tf export`; {cure}.")
+    raise ValueError(f"{folder} was not written by `albert-tf export`, or lacks its {TOKENIZER_FOLDER}; {cure}.")
 
 
 def _signature_lines(restored: Any) -> Iterator[str]:

@@ -34,19 +34,8 @@ class SavedModelNetwork:
         if self._settings.task == "masked_lm":
             return at_positions({"masked_lm_logits": outputs["logits"]}, batch)
         if self._settings.task == "sequence_classification" or self._settings.task == "multiple_choice":
-            return {"logits": outputs["logits"] if "logits" in outputs else self._earlier_logits(outputs)}
+            return {"logits": outputs["logits"]}
         return at_positions(outputs, batch)
-
-    def _earlier_logits(self, outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Of an export of an earlier version, which does not return logits: numbers that give its probabilities."""
-        if getattr(self._settings, "problem", "") == "regression":
-            return outputs["score"][:, None]
-        limits = np.finfo(outputs["probabilities"].dtype)  # infinite logits of windows would have no mean
-        probabilities = np.maximum(outputs["probabilities"], limits.tiny)
-        if getattr(self._settings, "problem", "") == "multi_label":
-            probabilities = np.minimum(probabilities, 1 - limits.epsneg)
-            return np.log(probabilities) - np.log1p(-probabilities)
-        return np.log(probabilities)
 
 
 def restore(folder: pathlib.Path) -> Any:

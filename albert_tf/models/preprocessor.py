@@ -13,8 +13,7 @@ from albert_tf.tokenization.files import vocabulary_of
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
 
-# Where `finetune` writes the settings of a model, and where earlier versions did.
-_SETTINGS_FILES = ("model.json", "recipe.json")
+_SETTINGS_FILE = "model.json"  # where `finetune` writes the settings of a model
 
 
 class Preprocessor:
@@ -47,8 +46,8 @@ class Preprocessor:
             return None
         folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
         cure = "restore it, or remove it to use the defaults"
-        settings = [read_json(folder / name, cure=cure) for name in _SETTINGS_FILES if (folder / name).is_file()]
-        return cls(file, next((record["max_length"] for record in settings if record.get("max_length")), None))
+        record = read_json(folder / _SETTINGS_FILE, cure=cure) if (folder / _SETTINGS_FILE).is_file() else {}
+        return cls(file, record.get("max_length"))
 
     @functools.cached_property
     def tokenizer(self) -> "AlbertTokenizer":

@@ -43,8 +43,8 @@ class PretrainedModel(TrainableModel):
         Args:
             path: a folder written by `save_pretrained` or Hugging Face transformers; a folder with Google's
                 `albert_config.json` and a checkpoint, or that checkpoint's prefix; an unpacked TF Hub module; a
-                KerasHub preset folder; a `.keras` or `.weights.h5` file; or the name of a model on huggingface.co, such
-                as "albert/albert-base-v2", which needs `albert-tf[hub]`. A path that exists is always taken.
+                KerasHub preset folder; its `.keras` or `.weights.h5` file; or the name of a model on huggingface.co,
+                such as "albert/albert-base-v2", which needs `albert-tf[hub]`. A path that exists is always taken.
             new_head: bool. Whether a head that the file lacks, or has for other labels, is initialised, not an error.
             revision: of a name, its branch, tag or commit. None: the newest.
             **kwargs: constructor arguments, such as `labels`, or `preprocessor`, by default of the folder's tokenizer;

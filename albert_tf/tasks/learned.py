@@ -157,10 +157,6 @@ class LearnedTask(TextTask[SettingsT]):
         """A function that predicts examples of `read_unlabelled`, for `write_predictions`."""
         return self.evaluator(compute, data)
 
-    def baseline_score(self, train: Any, dev: Any) -> float:
-        """The main score of a simple model on the same examples; raises ValueError for a task without one."""
-        raise ValueError(f"There is no baseline for the task {self.settings.task!r}.")
-
     @abc.abstractmethod
     def write_predictions(self, path: pathlib.Path, data: Any, evaluation: Any) -> None:
         """Writes the predictions for examples."""

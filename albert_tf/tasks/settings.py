@@ -15,10 +15,7 @@ from albert_tf.tasks.table import task_class
 
 # In the folder of a fine-tuned model and of every export, a JSON object with the settings, among others.
 SETTINGS_FILE = "model.json"
-# What earlier versions wrote: of a run its options and results; in exports other names.
-RECIPE_FILE, REPORT_FILE = "recipe.json", "metrics.json"
-_EARLIER_NAMES = {"tags_words": "tag_words"}
-_RESULTS = ("no_answer_threshold", "threshold", "tags_words")  # of a report, which tell more than the recipe
+RECIPE_FILE, REPORT_FILE = "recipe.json", "metrics.json"  # of a run, its options and results
 _EXPORT_AGAIN, _RESTORE = "export the model again", "restore it, or remove it to use the defaults"
 
 
@@ -62,10 +59,10 @@ class Settings(pydantic.BaseModel):
 
     @classmethod
     def recorded(cls, values: Mapping[str, Any], source: str, **facts: Any) -> Self:
-        """The settings in a record, which may have other entries and be of an earlier version.
+        """The settings in a record, which may have other entries.
 
         Args:
-            values: the record. None stands for the default where it is not allowed.
+            values: the record.
             source: names it in error messages.
             **facts: what is known of the model, whatever the record says; those that the task does not have are left
                 out.
@@ -73,10 +70,9 @@ class Settings(pydantic.BaseModel):
         Raises:
             ValueError: a value is invalid.
         """
-        values = {_EARLIER_NAMES.get(name, name): value for name, value in values.items()} | facts
-        fields = {name: field.default for name, field in cls.model_fields.items() if name not in cls.of_files}
-        known = {name for name in values.keys() & fields.keys() if values[name] is not None or fields[name] is None}
-        return cls.validated({name: values[name] for name in known}, source)
+        values = {**values, **facts}
+        names = cls.model_fields.keys() - set(cls.of_files)
+        return cls.validated({name: values[name] for name in values.keys() & names}, source)
 
     @classmethod
     def validated(cls, values: Mapping[str, Any], source: str = "the options") -> Self:
@@ -184,10 +180,8 @@ def read_settings(
     """
     file, cure = folder / SETTINGS_FILE, _EXPORT_AGAIN if kind is None else _RESTORE
     record = read_json(file, cure=cure) if kind is None or file.is_file() else {}
-    if kind is not None and "task" not in record:  # of an earlier version, or the file of another program
-        file = folder / RECIPE_FILE
-        recipe, report = read_record(folder)
-        record = {**recipe, **{name: report[name] for name in _RESULTS if report.get(name) is not None}}
+    if kind is not None and "task" not in record:  # the file of another program
+        record = {}
     try:
         settings_class = kind or task_class(record.get("task")).settings_class
         settings = settings_class.recorded(

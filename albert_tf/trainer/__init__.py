@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from albert_tf.trainer.evaluation import evaluate_folder
     from albert_tf.trainer.examples import load_examples
     from albert_tf.trainer.finetune_report import FinetuneReport
-    from albert_tf.trainer.finetuning import finetune, finetune_grid
+    from albert_tf.trainer.finetuning import finetune
     from albert_tf.trainer.fit_loop import TrainingStopped
     from albert_tf.trainer.pretraining import PretrainReport, pretrain
     from albert_tf.trainer.recipe import Recipe, load_recipe, parse_recipe
@@ -22,7 +22,6 @@ __all__ = [
     "TrainingStopped",
     "evaluate_folder",
     "finetune",
-    "finetune_grid",
     "load_examples",
     "load_recipe",
     "parse_recipe",

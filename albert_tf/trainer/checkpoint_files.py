@@ -106,7 +106,6 @@ def latest_valid_checkpoint(folder: pathlib.Path) -> SavedCheckpoint | None:
                 warnings.warn(f"Damaged: {'; '.join(problems)}. Resuming from {saved.folder}.", stacklevel=2)
             return saved
         problems.append(problem)
-    problems += [f"{file.name} is not a checkpoint folder" for file in sorted(folder.glob("step-*")) if file.is_file()]
     if problems:
         raise ValueError(
             f"{folder} has no valid checkpoint ({'; '.join(problems[:5])}); restore one from a copy, or remove the "

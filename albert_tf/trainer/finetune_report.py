@@ -38,14 +38,12 @@ class FinetuneReport(pydantic.BaseModel):
         kept_evaluation: evaluation of the weights that were kept, counted from 1.
         constant_score: name and value of the score of a prediction that is the same for all of `dev`, such as the most
             frequent label; None where there is none.
-        baseline_score: the main score of a linear model on TF-IDF features, None unless requested.
         no_answer_threshold: for questions without answers, the threshold with the best F1 on `dev`, which
             `evaluate` and `predict` then use.
         threshold: where a text may have any number of labels, the threshold of their probabilities, a number or numbers
             by label, which `evaluate` and `predict` then use.
         tags_words: whether tags are of words, not of spans of characters; None for other tasks.
-        cut_examples: number of texts or questions to train on that are longer than the model reads; None in reports of
-            earlier versions.
+        cut_examples: number of texts or questions to train on that are longer than the model reads.
         train_examples, dev_examples: number of examples.
         steps: number of updates.
         trained_parameters: number of weights that were trained.
@@ -63,15 +61,14 @@ class FinetuneReport(pydantic.BaseModel):
     score_by_evaluation: tuple[_Score, ...]
     kept_evaluation: int
     constant_score: ConstantScore | None = None
-    baseline_score: float | None = None
     no_answer_threshold: float | None = None
     threshold: float | dict[str, float] | None = None
     tags_words: bool | None = None
-    cut_examples: int | None = None
+    cut_examples: int
     train_examples: int
     dev_examples: int
     steps: int
-    trained_parameters: int | None = None
+    trained_parameters: int
     notes: tuple[str, ...]
     seconds: float
     finished_before: bool = False
@@ -88,8 +85,6 @@ def read_report(folder: pathlib.Path) -> FinetuneReport:
     """Reads the report of a finished run; raises ValueError if it is damaged."""
     cure = "remove it to train again"
     values = read_json(folder / REPORT_FILE, cure=cure)
-    for name in ("majority_share", "full_share"):  # of earlier versions
-        values.pop(name, None)
     try:
         report = FinetuneReport.model_validate(values)
     except pydantic.ValidationError:

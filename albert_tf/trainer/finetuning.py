@@ -2,15 +2,12 @@
 
 import contextlib
 import dataclasses
-import itertools
 import math
 import pathlib
-import re
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -25,7 +22,6 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.json import finite
 from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
-from albert_tf.files.validation import checked
 from albert_tf.inference.folder import ModelFolder, facts_of
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.layers.seeds import seeded
@@ -82,20 +78,16 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
         RuntimeError: a step does not fit in memory.
     """
-    return _finetune(options, show_progress)
-
-
-def _finetune(options: FinetuneOptions, show_progress: bool, ids: pathlib.Path | None = None) -> FinetuneReport:
     output = location(options.output)
     models = {name: model_folder(path) for name in ("pretrained", "teacher") if (path := getattr(options, name))}
     devices = connect(options.strategy)
     with run_folder(output, devices.is_chief) as folder:
         options = options.model_copy(update={**models, "output": folder})
-        report = _finetune_on(devices, options, show_progress, ids or folder / IDS_FOLDER)
+        report = _finetune_on(devices, options, show_progress)
     return report.model_copy(update={"folder": output})
 
 
-def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool, ids: pathlib.Path) -> FinetuneReport:
+def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool) -> FinetuneReport:
     kind: Any = learned_task(options.task)
     task = kind(None, options.settings)
     train, dev = task.read(options.train), task.read_dev(options.dev)
@@ -110,7 +102,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
     learnt = {"max_length": max_length(options, model, tokenizer), **task.learnt_settings(train)}
     options = options.model_copy(update=learnt)
     task = kind(tokenizer, task.settings.with_facts(**{**facts_of(model), "task": options.task, **learnt}))
-    task.stored_ids = ids
+    task.stored_ids = options.output / IDS_FOLDER
     with contextlib.ExitStack() as stack:
         if devices.is_chief:
             stack.enter_context(exclusive_lock(options.output))
@@ -136,36 +128,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
             examples = task.training_examples(train)
         counts = {"train": of_train, "dev": of_dev}
         run = _FinetuneRun(options, task, devices, model, teacher, recipe, examples, evaluate, counts)
-        baseline = task.baseline_score(train, dev) if options.tfidf_baseline else None  # first: it may fail
-        return run.finish(tokenizer, train, dev, run.train(show_progress), baseline)
-
-
-def finetune_grid(
-    options: FinetuneOptions, grid: Mapping[str, Sequence[Any]], show_progress: bool = False
-) -> list[FinetuneReport]:
-    """Runs `finetune` with all combinations of some options, such as rates and seeds; resumes like it.
-
-    Args:
-        options: FinetuneOptions.
-        grid: values by name of the option, such as `{"learning_rate": [1e-5, 3e-5], "seed": range(5)}`.
-        show_progress: as for `finetune`.
-
-    Returns:
-        FinetuneReport of each combination, whose folder is named after it, such as `output/learning_rate-1e-05_seed-0`.
-
-    Raises:
-        ValueError: as `finetune`, before the first run if an option is unknown or a value is invalid.
-    """
-    runs = []
-    for values in itertools.product(*grid.values()):
-        plain = [re.sub(r"[^\w.+-]+", "_", str(value)) for value in values]
-        name = "_".join(f"{option}-{value}" for option, value in zip(grid, plain))
-        values_of_run = {**options.model_dump(), **dict(zip(grid, values)), "output": options.output / name}
-        if "teacher" in grid and options.pretrained == options.teacher:  # each run starts from its own teacher
-            del values_of_run["pretrained"]
-        runs.append(checked(FinetuneOptions, values_of_run, "the grid"))
-    with tempfile.TemporaryDirectory(prefix="albert_tf-") as ids:  # texts are tokenized once for all runs
-        return [_finetune(run, show_progress, pathlib.Path(ids)) for run in runs]
+        return run.finish(tokenizer, train, dev, run.train(show_progress))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,9 +224,7 @@ class _FinetuneRun:
             raise TrainingStopped(state.step, state.stopped_by)
         return state
 
-    def finish(
-        self, tokenizer: AlbertTokenizer, train: Any, dev: Any, state: TrainingState, baseline: float | None
-    ) -> FinetuneReport:
+    def finish(self, tokenizer: AlbertTokenizer, train: Any, dev: Any, state: TrainingState) -> FinetuneReport:
         """Writes the model with the weights to keep, and the report."""
         options, history, steps = self.options, self.scores(), state.step
         if len(history) * self.training.log_every != steps:
@@ -291,7 +252,6 @@ class _FinetuneRun:
             score_by_evaluation=tuple(history),
             kept_evaluation=best_index + 1,
             constant_score=evaluation.constant_score,
-            baseline_score=baseline,
             **results,
             tags_words=self.options.tag_words,
             cut_examples=self.counts["train"].cut,
@@ -374,12 +334,9 @@ def _recipe(
     tokenizer: AlbertTokenizer,
     teacher: AlbertBase | None,
 ) -> dict[str, Any]:
-    """All options, with hashes of files instead of their paths; those that earlier versions lack, only where set."""
-    optional = {"rename_columns", "encoding", "delimiter", "pooling", "threshold", "freeze"}
-    optional |= {"label_smoothing", "jit_compile"}
-    left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens", *optional}
+    """All options, with hashes of files instead of their paths."""
+    left_out = {"output", "pretrained", "teacher", "train", "dev", "add_tokens"}
     values = options.model_dump(mode="json", exclude=left_out)
-    values |= options.model_dump(mode="json", include=optional, exclude_defaults=True)
     files = {name: identity(getattr(options, name)) for name in ("train", "dev")}
     models = {"pretrained": {**_identity(model), "vocab_hash": tokenizer.vocab_hash}}
     models |= {} if teacher is None else {"teacher": _identity(teacher)}

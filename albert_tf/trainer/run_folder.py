@@ -13,7 +13,7 @@ from typing import Any
 
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.json import parse_json, read_bytes, read_json
-from albert_tf.files.mirrors import mirrored
+from albert_tf.files.mirrors import mirrored, upload_changes
 from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import is_url
 
@@ -80,6 +80,7 @@ def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
     file, content = folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode()
     if not (file.is_file() and file.read_bytes() == content):
         atomic_write(file, content)
+        upload_changes(file)  # a bucket that cannot be written is named before the first update
 
 
 @dataclasses.dataclass(frozen=True)

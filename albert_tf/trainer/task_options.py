@@ -69,7 +69,6 @@ class FinetuneOptions(ClassificationSettings, TagSettings, QuestionSettings, Cho
         share: which weights layers share, as in AlbertConfig; with `"none"` they start with the shared ones. None: as
             the pretrained model does.
         lora_rank: train low-rank updates of query and value kernels of this rank, and the head, alone.
-        tfidf_baseline: whether to score a linear model on TF-IDF features for comparison; needs scikit-learn.
         optimizer: `"adamw"` or `"lamb"`.
         evaluations_per_epoch: how often to evaluate and to save the state of the run. The run ends with an evaluation,
             for which the last pass may be a few updates longer.
@@ -99,7 +98,6 @@ class FinetuneOptions(ClassificationSettings, TagSettings, QuestionSettings, Cho
     freeze: tuple[str, ...] = ()
     share: Share | None = None
     lora_rank: Count | None = None
-    tfidf_baseline: bool = False
     optimizer: Literal["adamw", "lamb"] = "adamw"
     evaluations_per_epoch: Count = 1
     keep: Literal["best", "last"] = "best"
@@ -126,8 +124,6 @@ class FinetuneOptions(ClassificationSettings, TagSettings, QuestionSettings, Cho
 
     @pydantic.model_validator(mode="after")
     def _check_combinations(self):
-        if self.tfidf_baseline and self.task != "sequence_classification":
-            raise ValueError(f"`tfidf_baseline` must be false for the task {self.task!r}. Received: true.")
         if self.head_dropout is not None and self.task in ("question_answering", "sentence_embedding"):
             raise ValueError(
                 f"`head_dropout` must be None for the task {self.task!r}, whose head has no dropout. Received: "

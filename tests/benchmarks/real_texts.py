@@ -121,8 +121,9 @@ def write_model(folder: pathlib.Path, max_length: int, vocabulary: str, is_pair:
             variable.assign(variable + numpy.random.default_rng(0).normal(0, 0.02, variable.shape))
         model.save_pretrained(folder / "model")
         tokenizer.save_pretrained(folder / "model")
-        recipe = {"max_length": length, "pair_column": "pair" if is_pair == "True" else None}
-        (folder / "model/recipe.json").write_text(json.dumps(recipe))
+        settings = {"max_length": length, "pair_column": "pair" if is_pair == "True" else None}
+        settings["task"] = "sequence_classification"
+        (folder / "model/model.json").write_text(json.dumps(settings))
         for precision in ("float32", "int8"):
             export_onnx(folder / "model", folder / "exports", precision, precisions=[precision])
     """

@@ -1,15 +1,14 @@
 """Proves that arrays and names come out of HDF5 files as they went in, and that no file leads the reader elsewhere."""
 
 import io
+import shutil
 
 import h5py
 import numpy as np
 import pytest
 
-from albert_tf import AlbertEncoder, checkpoints
+from albert_tf import checkpoints
 from albert_tf.checkpoints.formats.hdf5 import read_hdf5
-
-from .test_keras_archive import CONFIG
 
 TYPES = ("f2", "f4", "f8", ">f4", "i1", "i4", "i8", "u1", "u4")
 
@@ -115,11 +114,8 @@ def test_what_is_refused(kind, libver, tmp_path, monkeypatch):
         read_hdf5(content)
 
 
-def test_no_other_file_becomes_weights(tmp_path):
-    model = AlbertEncoder(CONFIG)
-    model.save_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").unlink()
-    model.save_weights(tmp_path / "model.weights.h5")
+def test_no_other_file_becomes_weights(tmp_path, golden):
+    shutil.copytree(golden("keras_hub_backbone").folder / "preset", tmp_path, dirs_exist_ok=True)
     secret = tmp_path / "secret"
     secret.write_bytes(np.arange(16, dtype="f4").tobytes())
     with h5py.File(tmp_path / "model.weights.h5", "a") as file:

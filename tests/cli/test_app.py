@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import pty
 import re
 
 import pytest
@@ -12,10 +11,9 @@ import typer.main
 from albert_tf.cli.app import COMMANDS, app
 from albert_tf.cli.overview import next_command
 from albert_tf.cli.session import user_errors
-from albert_tf.cli.tables import print_table
 from tests.toy_task import write_mood_table
 
-from .terminal import mistake, output_of, run
+from .terminal import mistake, output_of
 from .test_session import start
 
 
@@ -109,49 +107,3 @@ def test_json(folders, tmp_path):
     scores = json.loads(output_of("evaluate", folders["classifier"], "--data", data, "--json"))
     assert scores["examples"] == 8
     assert 0 <= scores["scores"]["accuracy"] <= 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "arguments", "field"),
-    [
-        ("classifier", ("a text", "b"), "probabilities"),
-        ("pretrained", ("the [MASK].",), None),
-        ("questions", ("Who?", "--pair", "The old man."), "text"),
-        ("tags", ("The old man.",), None),
-        ("choices", ("one", "--pair", "a", "--pair", "b"), None),
-    ],
-)
-def test_predict_prints_json(folders, kind, arguments, field):
-    answers = json.loads(output_of("predict", folders[kind], *arguments, "--json"))
-    assert answers[0]["text"] == arguments[0]
-    assert ("pair" in answers[0]) == ("--pair" in arguments)
-    assert answers[0]["prediction"] is not None
-    assert field is None or field in answers[0]["prediction"]
-
-
-def test_json_is_for_texts(folders, tmp_path):
-    assert "--output in .jsonl" in mistake("predict", folders["classifier"], "--data", "x.tsv", "--json")
-
-
-def test_no_colours_in_files_and_with_no_color(monkeypatch, capsys):
-    print_table("title", ("a", "b"), [("1", "2")])
-    assert "\x1b" not in capsys.readouterr().out
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("NO_COLOR", "1")
-    ours, theirs = pty.openpty()
-    with os.fdopen(theirs, "w") as terminal:
-        monkeypatch.setattr("sys.stdout", terminal)
-        print_table("title", ("a", "b"), [("1", "2")])
-        terminal.flush()
-        printed = os.read(ours, 10_000)
-    os.close(ours)
-    assert b"title" in printed
-    assert not re.search(rb"\x1b\[[\d;]*[34]\d", printed)
-
-
-def test_quiet(folders, tmp_path):
-    train = write_mood_table(tmp_path / "train.tsv", 16, seed=1)
-    options = ("--train", train, "--dev", train, "--epochs", 1, "--batch-size", 8)
-    code, printed, err = run("finetune", folders["pretrained"], *options, "--output", tmp_path / "run", "--quiet")
-    assert (code, err) == (0, "")
-    assert "accuracy" in printed

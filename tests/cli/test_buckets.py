@@ -13,10 +13,9 @@ import fsspec
 import pytest
 
 from albert_tf.files import urls
-from albert_tf.files.claims import MARKER
 from albert_tf.files.urls import location
 from tests.s3_server import AWAY_SECONDS, running, set_fault
-from tests.small_pipeline import LENGTH, NOVEL, VOCAB_SIZE, SmallPipeline, make_small_pipeline, small_recipe
+from tests.small_pipeline import LENGTH, NOVEL, VOCAB_SIZE, SmallPipeline, small_recipe
 
 from .terminal import mistake, output_of
 from .test_main_path import write_recipe
@@ -117,12 +116,16 @@ def test_chain(bucket, tmp_path):
     for name in same:
         assert location(f"{bucket}/{name}").read_bytes() == (tmp_path / name).read_bytes(), name
     assert not list(tmp_path.glob("albert_tf-*")), "copies were left"
-    assert json.loads(output_of("predict", f"{bucket}/exports/task", *TEXTS, "--json")) == served(bucket, tmp_path)
+    assert predictions(f"{bucket}/exports/task") == served(bucket, tmp_path)
+
+
+def predictions(folder) -> list:
+    return [json.loads(line) for line in output_of("predict", folder, *TEXTS).splitlines()]
 
 
 def served(bucket: str, folder: pathlib.Path) -> list:
     """What `predict` says of the local export, which a server of the one in the bucket has to say too."""
-    expected = json.loads(output_of("predict", folder / "exports/task", *TEXTS, "--json"))
+    expected = predictions(folder / "exports/task")
     server = start("serve", f"{bucket}/exports", "--port", 0)
     try:
         url = server.stdout.readline().split()[0]
@@ -174,24 +177,6 @@ def test_retried(fault, bucket, server, tmp_path):
         "run/results.json",
     ):
         assert location(f"{root}/{name}").read_bytes() == (tmp_path / name).read_bytes(), name
-
-
-def test_two_runs_in_one_folder(bucket, tmp_path):
-    """The second one is refused; the first one goes on until it is told to stop, and leaves no marker."""
-    pipeline = make_small_pipeline(tmp_path)
-    recipe = write_recipe(tmp_path / "recipe.toml", small_recipe(pipeline, num_train_steps=100_000))
-    command = ("pretrain", recipe, "--output", f"{bucket}/run")
-    first, marker = start(*command), location(f"{bucket}/run/{MARKER}")
-    while not marker.exists():
-        assert first.poll() is None, first.communicate()
-        time.sleep(0.2)
-    refused = mistake(*command)
-    assert f"{bucket}/run is being written by another process (process {first.pid} on " in refused
-    first.terminate()
-    _, errors = first.communicate()
-    assert first.returncode == 128 + signal.SIGTERM, errors
-    assert not marker.exists()
-    assert any(path.name == "state.json" for path in location(f"{bucket}/run/checkpoints").glob("*/*"))
 
 
 # What each command says of a bucket that does not exist, of one in which nothing is, and of keys that are not known.

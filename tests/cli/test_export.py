@@ -58,19 +58,10 @@ def test_a_version_of_another_format_is_said(tmp_path):
     assert version_folder(tmp_path, "mood", None, "LiteRT").name == "4"  # another warning would be an error
 
 
-@pytest.mark.exhaustive
-def test_a_web_page(folder, tmp_path):
-    printed = output_of("export", folder, "--name", "mood", "--output", tmp_path, "--format", "web")
-    assert "npm run setup" in printed
-    assert (tmp_path / "mood" / "1" / "index.html").is_file()
-
-
 def test_mistakes(folder, tmp_path):
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
     assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)
-    assert "are only for `--format onnx` and `web`" in mistake(
-        "export", folder, "--name", "a", "--output", tmp_path, "--float16"
-    )
+    assert "are only for `--format onnx`" in mistake("export", folder, "--name", "a", "--output", tmp_path, "--float16")
     assert not any(tmp_path.iterdir())
 
 
@@ -106,11 +97,11 @@ def test_mistakes_with_formats(folder, tmp_path):
     where = ("--output", tmp_path, "--format")
     for option in (("--precision", "bfloat16"), ("--frozen",), ("--xla",), ("--attention",)):
         assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "hub", *option)
-    assert "are only for `--format onnx` and `web`" in mistake("export", folder, "--name", "a", "--float16")
+    assert "are only for `--format onnx`" in mistake("export", folder, "--name", "a", "--float16")
     assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
     assert "is only for `--format litert`" in mistake("export", folder, "--name", "a", *where, "onnx", "--int8")
     assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "litert", "--xla")
-    for form in ("web", "hub", "litert"):
+    for form in ("hub", "litert"):
         options = ("--name", "a", *where, form, "--set", "windows=mean")
         assert "the others read no windows" in mistake("export", folder, *options)
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)

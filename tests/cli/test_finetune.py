@@ -1,19 +1,15 @@
 """Proves that `albert-tf finetune` trains what its options say, prints its scores, and explains mistakes."""
 
 import json
-import math
 import os
-import pathlib
 import re
 import shutil
 import signal
-from types import SimpleNamespace
 
 import keras
 import pytest
 
 from albert_tf import AlbertForSequenceClassification
-from albert_tf.cli.finetune import _print_grid
 from albert_tf.trainer import finetuning
 from tests.conftest import ROOT
 from tests.toy_task import write_mood_table, write_pretrained
@@ -116,52 +112,29 @@ def test_a_run_prints_its_scores_and_is_made_once(files):
     assert "batch_size (there 8, here 16)" in mistake(*arguments(files, "--batch-size", 16))
 
 
-def test_seeds_are_given_once(files, tmp_path):
-    recipe = tmp_path / "grid.toml"
-    recipe.write_text("[grid]\nseed = [3, 4]\n", encoding="utf-8")
-    for again in (("--seed", 2), ("--set", "seed=2")):
-        assert "`seed` must not be given, because" in mistake(*arguments(files, "--recipe", recipe, *again))
+def test_a_setting_is_given_once(files):
     assert "`epochs` must be given by an option or by `--set`" in mistake(*arguments(files, "--set", "epochs=3"))
-
-
-def test_a_grid_must_be_a_table(files, tmp_path):
-    recipe = tmp_path / "grid.toml"
-    recipe.write_text("grid = 3\n", encoding="utf-8")
-    assert "`grid` must be a table of lists" in mistake(*arguments(files, "--recipe", recipe))
-
-
-def test_means_are_of_the_seeds_of_one_setting_wherever_the_seed_stands(capsys):
-    def report(name, score):
-        return SimpleNamespace(
-            folder=pathlib.Path(name), score_by_evaluation=[score], kept_evaluation=1, main_score="pearson", notes=()
-        )
-
-    scores = {"seed-0_rate-0.1": 0.7, "seed-0_rate-0.2": math.nan, "seed-1_rate-0.1": 0.9, "seed-1_rate-0.2": math.nan}
-    _print_grid([report(*run) for run in reversed(scores.items())], has_seeds=True)
-    printed = capsys.readouterr().out
-    assert re.search(r"rate-0\.1 mean\W+0\.8000", printed)
-    assert "best: rate-0.1;" in printed
 
 
 @pytest.mark.exhaustive
 def test_the_exit_status_of_an_interrupted_run_is_that_of_its_signal(files, monkeypatch):
-    """In the second of two runs, after its third step."""
+    """After its third step."""
 
     class Terminator(keras.callbacks.Callback):
         def __init__(self, cure):
             super().__init__()
 
         def on_train_batch_end(self, batch, logs=None):
-            if self.model.optimizer.iterations.numpy() == 3 and (files / "seeds/seed-0/metrics.json").exists():
+            if self.model.optimizer.iterations.numpy() == 3:
                 os.kill(os.getpid(), signal.SIGTERM)
 
     with monkeypatch.context() as patch:
         patch.setattr(finetuning, "StopAtBadLoss", Terminator)
-        command = arguments(files, "--batch-size", 8, "--set", "grid.seed=[0, 1]", "--output", files / "seeds")
+        command = arguments(files, "--batch-size", 8, "--output", files / "stopped")
         code, _, err = run(*command, "--quiet")
     assert code == 143
     assert err == "albert-tf: Interrupted at step 3; the state was saved, and the same command resumes.\n"
-    assert "2 runs" in output_of(*command)
+    assert "10 updates" in output_of(*command)
 
 
 @pytest.mark.exhaustive

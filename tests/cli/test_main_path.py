@@ -45,17 +45,6 @@ def test_info_names_the_nearest_preset():
     assert "did you mean 'base_v2'" in mistake("info", "base_v22")
 
 
-@pytest.mark.exhaustive
-def test_bench_times_a_model():
-    printed = output_of("bench", "tiny", "--batch-size", 2, "--sequence-length", 16, "--rounds", 1)
-    rows = [line for line in printed.split("\n") if line.count("│") == 6]
-    assert [row.split("│")[1].strip() for row in rows] == ["inference", "training step"]
-    for row in rows:
-        milliseconds, tokens = (float(cell.replace(",", "")) for cell in (row.split("│")[2], row.split("│")[4]))
-        assert tokens == pytest.approx(32 / milliseconds * 1e3, rel=0.2, abs=1)
-    assert "at most max_position_embeddings=512" in mistake("bench", "tiny", "--sequence-length", 513)
-
-
 def test_train_tokenizer_writes_a_vocabulary(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text(NOVEL.read_text(encoding="utf-8")[:40_000], encoding="utf-8")
@@ -64,7 +53,7 @@ def test_train_tokenizer_writes_a_vocabulary(tmp_path):
     assert (tmp_path / "vocabulary/spiece.model").is_file()
     (row,) = (line for line in printed.split("\n") if "held-out characters per token" in line)
     report = json.loads((tmp_path / "vocabulary/vocabulary_report.json").read_text())
-    assert row.split()[-2] == f"{report['heldout']['characters_per_token']:.3f}"
+    assert row.split()[-2] == f"{report['characters_per_token']:.3f}"
 
 
 @pytest.mark.exhaustive
@@ -85,7 +74,7 @@ def test_train_tokenizer_passes_every_option_on(tmp_path):
         assert ("<0xFF>" in tokenizer.pieces) == bool(more)
         report = json.loads((folder / "vocabulary_report.json").read_text())
         assert report["num_training_lines"] == 100
-        assert report["heldout"]["num_characters"] > 9_000
+        assert report["num_heldout_lines"] > 0
 
 
 @pytest.mark.exhaustive
@@ -96,7 +85,7 @@ def test_train_tokenizer_keeps_to_morphemes_and_holds_lines_out(tmp_path):
     output_of(*command, "--vocab-size", 27, "--segmenter", "kiwi", "--heldout-share", 0.5)
     assert json.loads((tmp_path / "ko" / "tokenizer_config.json").read_text())["segmenter"] == "kiwi"
     report = json.loads((tmp_path / "ko" / "vocabulary_report.json").read_text())
-    assert report["heldout"]["num_lines"] == 20
+    assert report["num_heldout_lines"] == 20
 
 
 @pytest.mark.parametrize(

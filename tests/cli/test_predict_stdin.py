@@ -5,12 +5,15 @@ import json
 
 import pytest
 
-from .terminal import mistake, output_of, run
+from .terminal import mistake, output_of
 
 
 def test_lines_from_standard_input(folders, monkeypatch):
     types(monkeypatch, "one text\nanother\n")
-    rows = [json.loads(line) for line in output_of("predict", folders["regression"], "--data", "-").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in output_of("predict", folders["regression"], "--data", "-", "--format", "text").splitlines()
+    ]
     assert [row["text"] for row in rows] == ["one text", "another"]
     assert [row["line"] for row in rows] == [1, 2]
     assert all(set(row) == {"line", "text", "score"} for row in rows)
@@ -34,7 +37,6 @@ TABLES = {
     ),
     "no header": (QUOTED.partition("\n")[2], ("--set", "header=false", "--text-column", "1")),
     "encoding": (QUOTED.replace("two", "셋").encode("cp949"), ("--set", "encoding=cp949")),
-    "format": ("id,text,label\n1,one,x\n2,two,y", ("--format", "csv")),
 }
 
 
@@ -45,33 +47,29 @@ def test_a_table_on_standard_input_is_read_as_its_file_is(name, folders, tmp_pat
     path = tmp_path / f"table.{form}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     command = ("predict", folders["classifier"], "--output", tmp_path / "of.jsonl", "--data")
-    output_of(*command, path, *(option for option in options if option not in ("--format", form)))
+    output_of(*command, path, *options)
     expected = (tmp_path / "of.jsonl").read_text("utf-8")
     assert len(expected.splitlines()) == 2
     types(monkeypatch, content)
-    _, _, err = run(*command, "-", *options)
-    assert err.startswith(f"2 texts, read as {form}")
+    output_of(*command, "-", "--format", form, *options)
     assert (tmp_path / "of.jsonl").read_text("utf-8") == expected
 
 
-def test_lines_are_texts_unless_they_may_be_a_table(folders, monkeypatch):
+def test_the_format_is_given_and_not_guessed(folders, monkeypatch):
     command = ("predict", folders["classifier"], "--data", "-")
-    lines = ['He said: "one, two".', "[MASK] is, {so}", "", "a,b", "[" * 100_000, "5"]
-    for some in (lines, lines[::-1], lines[4:]):
-        types(monkeypatch, "\n".join(some))
-        assert [json.loads(row)["text"] for row in output_of(*command).splitlines()] == some
-    for content, message in {
-        "id,review\n1,fine\n": "may be a table without the column 'text', by its first line 'id,review'",
-        "id\treview\n1\tfine\n": "standard input has no column 'text'; its columns are 'id', 'review'.",
-        '{"review": "fine"}\n': "standard input, line 1, has no column 'text'",
-        'text,label\n"a"b,c\n': "standard input, line 2, is not valid CSV",
-    }.items():
+    assert "`--format` must be given with `--data -`, and only there: text (one in each line)" in mistake(*command)
+    lines = ['He said: "one, two".', "[MASK] is, {so}", "", "a,b", "id\treview", '{"a": 1}', "[" * 100_000, "5"]
+    types(monkeypatch, "\n".join(lines))
+    assert [json.loads(row)["text"] for row in output_of(*command, "--format", "text").splitlines()] == lines
+    for form, content, message in (
+        ("csv", "id,review\n1,fine\n", "standard input has no column 'text'; its columns are 'id', 'review'."),
+        ("jsonl", '{"review": "fine"}\n', "standard input, line 1, has no column 'text'"),
+        ("csv", 'text,label\n"a"b,c\n', "standard input, line 2, is not valid CSV"),
+    ):
         types(monkeypatch, content)
-        assert message in mistake(*command)
-    types(monkeypatch, "id,review\n1,fine\n")
-    rows = output_of(*command, "--format", "text").splitlines()
-    assert [json.loads(row)["text"] for row in rows] == ["id,review", "1,fine"]
+        assert message in mistake(*command, "--format", form)
     types(monkeypatch, '{"text": "a"}\n')
-    assert "`delimiter` is not for .jsonl tables. Received: standard input" in mistake(*command, "--set", "delimiter=;")
+    message = mistake(*command, "--format", "jsonl", "--set", "delimiter=;")
+    assert "`delimiter` is not for .jsonl tables. Received: standard input" in message
     types(monkeypatch, "a\nb\n")
     assert "leave out the options of columns" in mistake(*command, "--format", "text", "--text-column", "b")

@@ -57,16 +57,6 @@ def test_prepare_measures_from_the_beginning_of_a_stage(monkeypatch):
     assert float(rate.replace(",", "")) <= 1_000 / 1.1
 
 
-@pytest.mark.exhaustive
-def test_bench_counts_its_rounds(monkeypatch):
-    command = ["albert-tf", "bench", "tiny", "--batch-size", "1", "--sequence-length", "8", "--rounds", "1"]
-    monkeypatch.setattr(sys, "argv", command)
-    with terminal(monkeypatch) as shown, pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code, shown
-    assert "3 of 3 rounds, " in shown[0]  # two are not timed
-
-
 def test_serve_shows_that_it_starts(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["albert-tf", "serve", str(tmp_path), "--port", "0"])
     with terminal(monkeypatch) as shown, pytest.raises(SystemExit):

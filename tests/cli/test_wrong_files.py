@@ -89,7 +89,6 @@ CALLS = {
         *(("info", "config.json"), "config.json"),
         ("missing.json", "folder.json", "empty.json", "binary.json", "list.json"),
     ),
-    "bench": (("bench", "config.json"), "config.json", ("missing.json", "binary.json")),
 }
 CASES = [(name, wrong) for name, (_, _, every) in CALLS.items() for wrong in every]
 

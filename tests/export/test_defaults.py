@@ -1,7 +1,5 @@
 """Proves that models without a recipe, such as downloaded ones, answer alike in Keras, SavedModels and ONNX folders."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from albert_tf import AlbertForMultipleChoice, AlbertForQuestionAnswering, Alber
 from albert_tf.export import export_onnx, export_saved_model
 from albert_tf.inference.folder import load_folder
 from tests.toy_task import CONFIG as SHORT
-from tests.toy_task import tokenizer
+from tests.toy_task import change_settings, tokenizer
 
 CONFIG = SHORT.replace(max_position_embeddings=200)
 LONG = " ".join(map(str, range(99, 300)))
@@ -32,12 +30,10 @@ INPUTS = {
 
 @pytest.fixture
 def write(tmp_path):
-    def write(kind, **recipe):
+    def write(kind):
         keras.utils.set_random_seed(3)
         MODELS[kind]().save_pretrained(tmp_path / kind)
         tokenizer().save_pretrained(tmp_path / kind)
-        if recipe:
-            (tmp_path / kind / "recipe.json").write_text(json.dumps(recipe))
         return tmp_path / kind
 
     return write
@@ -69,16 +65,10 @@ def test_exports_of_another_length_read_texts_as_the_model_does(write, tmp_path,
 
 @pytest.mark.exhaustive
 def test_nothing_is_answered_where_no_span_is_allowed(write, tmp_path):
-    folder = write("beams", max_answer_length=1)
+    folder = change_settings(write("beams"), task="question_answering_beam", max_answer_length=1)
     contexts = [LONG[start : start + 400] for start in range(0, 400, 20)]
     questions = ["Who?"] * len(contexts)
     expected = plain(albert_tf.pipeline(folder)(questions, contexts))
     answers = {text == "" for ((_, text, _, _),) in expected}
     assert answers == {True, False}
     assert plain(exported("saved", folder, tmp_path)(questions, contexts)) == expected
-
-
-def test_a_threshold_of_the_recipe_holds_if_the_report_has_none(write):
-    folder = write("questions", no_answer_threshold=0.5)
-    (folder / "metrics.json").write_text('{"no_answer_threshold": null}')
-    assert load_folder(folder).settings.no_answer_threshold == 0.5

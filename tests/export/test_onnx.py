@@ -18,7 +18,7 @@ from albert_tf.inference.pipeline import pipeline
 from albert_tf.tasks.settings import read_settings
 from tests.parameters import first_of
 from tests.tokenization.wordpiece_golden import korean, word_end
-from tests.toy_task import CONFIG, tokenizer
+from tests.toy_task import CONFIG, change_settings, tokenizer
 
 GROUPS = AlbertConfig(
     vocab_size=50,
@@ -243,17 +243,15 @@ def test_a_vocabulary_without_tokenizer_json_is_warned_of(tmp_path):
     assert not (report.folder / "tokenizer.json").exists()
 
 
-def test_a_damaged_recipe_is_named(folders, tmp_path):
-    shutil.copytree(folders["classifier"], tmp_path / "model")
-    (tmp_path / "model" / "recipe.json").write_text('{"header": "x"}')
-    with pytest.raises(ValueError, match=r"recipe\.json: `header` is invalid .*Received: 'x'"):
+def test_damaged_settings_are_named(folders, tmp_path):
+    change_settings(shutil.copytree(folders["classifier"], tmp_path / "model"), header="x")
+    with pytest.raises(ValueError, match=r"model\.json: `header` is invalid .*Received: 'x'"):
         export_onnx(tmp_path / "model", tmp_path / "out", "task")
 
 
 def test_embeddings_take_single_texts_though_they_learned_from_pairs(folders, tmp_path):
     source = shutil.copytree(folders["embedding"], tmp_path / "model")
-    recipe = json.loads((source / "recipe.json").read_text())
-    (source / "recipe.json").write_text(json.dumps({**recipe, "pair_column": "sentence2"}))
+    change_settings(source, pair_column="sentence2")
     folder = export_onnx(source, tmp_path, "embedding", precisions=["float32"]).folder
     assert read_settings(folder).pair_column == "sentence2"
     assert pipeline(folder).model.text_task.inputs == ("text",)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf import pipeline
 from albert_tf.export import export_saved_model, saved_model
 from albert_tf.export.serve_base import ServedModel
-from tests.toy_task import CONFIG
+from tests.toy_task import CONFIG, change_settings
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -211,9 +211,12 @@ def test_weights_are_read_where_a_program_lies_beside_them(exports, folders, tmp
     assert pipeline(tmp_path).model.network.name == "keras"
 
 
-@pytest.mark.parametrize("recipe", ["[1]", "{", '{"max_length": "a"}', '{"max_length": 10000}', '{"pair_column": 5}'])
-def test_a_damaged_recipe_beside_weights(recipe, folders, tmp_path):
+@pytest.mark.parametrize("damage", ["[1]", "{", {"max_length": "a"}, {"max_length": 10000}, {"pair_column": 5}])
+def test_damaged_settings_beside_weights(damage, folders, tmp_path):
     shutil.copytree(folders["classifier"], tmp_path, dirs_exist_ok=True)
-    (tmp_path / "recipe.json").write_text(recipe)
-    with pytest.raises(ValueError, match=r"recipe\.json.*remove it to use the defaults"):
+    if isinstance(damage, str):
+        (tmp_path / "model.json").write_text(damage)
+    else:
+        change_settings(tmp_path, **damage)
+    with pytest.raises(ValueError, match=r"model\.json.*remove it to use the defaults"):
         pipeline(tmp_path)

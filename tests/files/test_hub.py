@@ -251,6 +251,6 @@ def test_models_tokenizer_and_commands_take_names(server, start, folders):
     expected = np.abs(np.asarray(AlbertEncoder.from_pretrained(folder)(inputs)["sequence_output"])).sum()
     np.testing.assert_allclose([float(one) for one in sums], expected, rtol=1e-5)
     prediction = pipeline(folder)("A text.")
-    assert f"{prediction.score:.4f}" in printed
-    assert "recipe.json" in asked(server), "the length of fine-tuning is known"
+    assert json.loads(printed)["prediction"]["score"] == pytest.approx(prediction.score, abs=1e-6)
+    assert "model.json" in asked(server), "the length of fine-tuning is known"
     assert json.loads(contents(folder)["config.json"])["hidden_size"] == CONFIG.hidden_size

@@ -13,7 +13,7 @@ import pytest
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.data.manifest import HashedFile
 from albert_tf.data.sources import LIMIT_VARIABLE, Shards, name_damage, shards_to_read
-from albert_tf.files import claims, mirrors
+from albert_tf.files import mirrors
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
@@ -21,7 +21,7 @@ from albert_tf.files.mirrors import mirrored, upload_changes
 from albert_tf.files.origins import name_of, process_folder, without_secrets
 from albert_tf.files.text import find_files, read_lines
 from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, make_folder, with_urls
-from albert_tf.trainer.run_folder import differences, plain_urls
+from albert_tf.trainer.run_folder import differences, plain_urls, write_recipe
 from tests.cli.terminal import mistake, output_of
 from tests.s3_server import FaultyS3, environment
 from tests.small_pipeline import NOVEL
@@ -124,25 +124,16 @@ def test_a_folder_is_uploaded_metadata_last(bucket, monkeypatch):
     assert not again.exists()
 
 
-def test_two_writers_of_one_folder(bucket, monkeypatch):
-    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.1)
+def test_the_recipe_of_a_run_is_uploaded_at_its_start(bucket):
+    with mirrored(f"{bucket}/run") as folder:
+        write_recipe(folder, {"seed": 1})
+        assert location(f"{bucket}/run/recipe.json").exists()
+
+
+def test_a_file_is_no_folder_to_write(bucket):
     put(f"{bucket}/file")
-    with pytest.raises(ValueError, match=f"^{bucket}/file is a file; give another folder"):
-        claims.Claim(location(f"{bucket}/file")).__enter__()
-    with claims.Claim(location(f"{bucket}/run")) as first:
-        with pytest.raises(ValueError, match=r"is being written by another process .*give another folder"):
-            claims.Claim(location(f"{bucket}/run")).__enter__()
-        first.check()
-    monkeypatch.setattr(claims, "BEAT_SECONDS", 60)  # so that it does not overwrite the marker that comes now
-    with claims.Claim(location(f"{bucket}/run")) as first:
-        put(f"{bucket}/run/{claims.MARKER}", '{"token": "other", "host": "far", "process": 1}')
-        with pytest.raises(ValueError, match=r"another process \(process 1 on far\)"):
-            first.check()
-    assert location(f"{bucket}/run/{claims.MARKER}").exists(), "that of the other one stays"
-    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.1)
-    with claims.Claim(location(f"{bucket}/run")):  # the other one does not change it: it was killed
+    with pytest.raises(ValueError, match=f"^{bucket}/file is a file; give another folder"), mirrored(f"{bucket}/file"):
         pass
-    assert not location(f"{bucket}/run/{claims.MARKER}").exists()
 
 
 @pytest.fixture

@@ -108,6 +108,7 @@ def _run_folder(folder: pathlib.Path) -> None:
         train_examples=30,
         dev_examples=3,
         steps=20,
+        trained_parameters=100,
         notes=("40 texts were cut.",),
         seconds=1.5,
     )

@@ -1,7 +1,5 @@
 """Proves that predictions are the model's outputs on ids made by hand, and that folders are known by what they hold."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from albert_tf import (
     AlbertForPreTraining,
     pipeline,
 )
-from tests.toy_task import CONFIG, tokenizer, write_classifier
+from tests.toy_task import CONFIG, tokenizer
 
 
 def softmax(logits):
@@ -86,12 +84,6 @@ def test_a_folder_is_taken_for_what_it_holds(loaded, tmp_path):
     assert len(masked("a [MASK]")[0].pieces) == 5
     with pytest.raises(ValueError, match=r"A model of masked lm takes text\. Received: 'a', 'b'"):
         masked("a", "b")
-
-
-def test_a_recipe_of_another_kind_beside_the_model_is_no_matter(tmp_path):
-    folder = write_classifier(tmp_path)
-    (folder / "recipe.json").write_text(json.dumps({"model": {}, "training": {"num_train_steps": 3}}))
-    assert pipeline(folder).model.settings.max_length == 64
 
 
 def test_mistakes_are_explained(loaded, tmp_path):

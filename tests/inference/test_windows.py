@@ -1,7 +1,5 @@
 """Proves that long texts get the mean or maximum of their windows' logits on every engine, and cut ones one warning."""
 
-import dataclasses
-import json
 import re
 import warnings
 
@@ -11,13 +9,11 @@ import pytest
 import albert_tf
 from albert_tf.export import export_litert, export_onnx, export_saved_model
 from albert_tf.inference.folder import load_folder
-from albert_tf.inference.saved_model_network import SavedModelNetwork
 from albert_tf.serving.engine import OnnxEngine, load_engine
-from albert_tf.tasks.sequence_classification.settings import ClassificationSettings
 from albert_tf.tasks.settings import read_settings
 from tests.inference.test_engines import same
 from tests.parameters import first_of
-from tests.toy_task import tokenizer, write_classifier, write_task
+from tests.toy_task import change_settings, tokenizer, write_classifier, write_task
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. "
 TEXTS = ["One short text.", LONG * 9, "", LONG * 3 + "한국어 🙂", "word " * 46, "word " * 47]
@@ -37,9 +33,7 @@ def folders(tmp_path_factory):
 
     def write(problem, windows):
         folder = write_classifier(root / f"{problem}_{windows}", **HEADS[problem])
-        recipe = json.loads((folder / "recipe.json").read_text())
-        (folder / "recipe.json").write_text(json.dumps({**recipe, "windows": windows, "doc_stride": 20}))
-        return folder
+        return change_settings(folder, windows=windows, doc_stride=20)
 
     return {case: write(*case) for case in CASES}
 
@@ -83,9 +77,6 @@ def test_exports_join_them_as_the_model_does(folders, problem, windows, tmp_path
         assert read_settings(folder).windows == windows
         same(albert_tf.pipeline(folder, batch_size=2)(TEXTS), expected)
     texts = {"text": np.array([text.encode() for text in TEXTS], object)}
-    predictor = albert_tf.pipeline(saved.folder).model
-    earlier = SavedModelNetwork(_WithoutLogits(predictor.network), predictor.settings, "float32")
-    same(dataclasses.replace(predictor, network=earlier).predict(TEXTS), expected)
     for engine in (load_engine(saved.folder), OnnxEngine(onnx.folder, "onnxruntime")):
         assert engine.reads_windows
         found = engine.run("serving_default", texts)
@@ -95,14 +86,6 @@ def test_exports_join_them_as_the_model_does(folders, problem, windows, tmp_path
             else:
                 np.testing.assert_allclose(found[name], array, atol=1e-4, err_msg=name)
         assert len(engine.run("tokenize", texts)["input_ids"]) == 14
-
-
-class _WithoutLogits:
-    """A SavedModel as earlier versions exported it, whose `tokens` return no logits."""
-
-    def __init__(self, network):
-        tokens = network.restored.signatures["tokens"]
-        self.signatures = {"tokens": lambda **ids: {k: v for k, v in tokens(**ids).items() if k != "logits"}}
 
 
 @pytest.mark.parametrize("export", first_of([export_onnx, export_saved_model]))
@@ -117,16 +100,6 @@ def test_forms_without_windows_say_so(folders, tmp_path):
     model = folders["classification", "mean"]
     with pytest.warns(UserWarning, match=r"^A LiteRT file does not read windows, as the model was trained to"):
         export_litert(model, tmp_path, "litert")
-    with pytest.warns(UserWarning, match=r"^The page does not read windows, as the model was trained to"):
-        export_onnx(model, tmp_path, "page", precisions=["float32"], web_page=True)
-
-
-def test_logits_of_windows_that_are_certain_are_finite():
-    """SavedModels of earlier versions return probabilities, which may be 0 in one window and 1 in the next."""
-    for problem in ("classification", "multi_label"):
-        network = SavedModelNetwork(None, ClassificationSettings(problem=problem), "float32")
-        logits = network._earlier_logits({"probabilities": np.array([[0, 1], [1, 0]], np.float32)})
-        assert np.isfinite(logits.mean(axis=0)).all()
 
 
 def test_models_that_read_no_windows_refuse_them(tmp_path):

@@ -72,13 +72,12 @@ def test_a_dense_module_of_sentence_transformers(golden, dense_folder, tmp_path)
     rows = model({name: array.reshape(3, 2, -1) for name, array in inputs.items()})["sentence_embedding"]
     np.testing.assert_allclose(np.reshape(rows, (6, 12)), dense["embeddings"], atol=TOLERANCE, rtol=0)
     model.save_pretrained(tmp_path / "saved")
-    model.save(tmp_path / "model.keras")
     checkpoints.write(checkpoints.read(dense_folder), tmp_path / "converted", "huggingface")
     for file in ("2_Dense/config.json", "2_Dense/model.safetensors"):
         assert (tmp_path / "converted" / file).read_bytes() == (tmp_path / "saved" / file).read_bytes()
     modules = json.loads((tmp_path / "saved/modules.json").read_text(encoding="utf-8"))
     assert [module["path"] for module in modules] == ["", "1_Pooling", "2_Dense", "3_Normalize"]
-    for name in ("saved", "converted", "model.keras"):
+    for name in ("saved", "converted"):
         copy = AlbertForSentenceEmbedding.from_pretrained(tmp_path / name)
         assert copy.get_config() == {**model.get_config(), "name": copy.name}
         for path, array in model.arrays_by_path().items():

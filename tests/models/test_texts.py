@@ -185,9 +185,8 @@ def test_folders_keep_the_tokenizer(tokenizer, tmp_path):
     again = AlbertForSequenceClassification.from_pretrained(tmp_path)
     assert again.preprocessor.tokenizer.vocab_hash == tokenizer.vocab_hash
     assert_equal(logits(again, TEXTS), logits(model, TEXTS))
-    for name, length in (("recipe.json", 16), ("model.json", 12)):  # of an earlier version, and of this one
-        (tmp_path / name).write_text(f'{{"max_length": {length}}}', encoding="utf-8")
-        assert AlbertForSequenceClassification.from_pretrained(tmp_path).preprocessor.max_length == length
+    (tmp_path / "model.json").write_text('{"max_length": 12}', encoding="utf-8")
+    assert AlbertForSequenceClassification.from_pretrained(tmp_path).preprocessor.max_length == 12
     assert AlbertForSequenceClassification.from_pretrained(tmp_path, preprocessor=None).preprocessor is None
     mine = Preprocessor(tokenizer, 8)
     assert AlbertForSequenceClassification.from_pretrained(tmp_path, preprocessor=mine).preprocessor is mine

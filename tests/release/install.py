@@ -30,7 +30,6 @@ assert model(tokenizer(["Hello world"]))["logits"].shape == (1, 2)
 COMMANDS = (["--version"], ["--help"], ["info", "base_v2"], ["train-tokenizer", "--help"])
 # What each extra is for.
 EXTRAS = {
-    "baseline": "import sklearn.feature_extraction.text",
     "beam": "import albert_tf.data.preparation.beam, apache_beam",
     "cloud": "import upath, s3fs, gcsfs, huggingface_hub, albert_tf.files.mirrors",
     "docs": "import mkdocs, material, mkdocstrings",
@@ -42,6 +41,7 @@ EXTRAS = {
     "serve": "import albert_tf.serving.server",
     "tensorboard": "import tensorboard",
     "tfhub": "import tensorflow_hub",
+    "wordpiece": "import tokenizers, albert_tf.tokenization.training.wordpiece",
 }
 NOT_FOR_USERS = {"dev"}
 

@@ -9,7 +9,7 @@ from albert_tf import AlbertConfig, AlbertForSequenceClassification
 from albert_tf.checkpoints import read
 from albert_tf.files.validation import checked
 from albert_tf.inference.folder import load_folder
-from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
+from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.run_folder import read_metrics
 from tests import toy_task
 from tests.trainer.mood_runs import options_for, write_files
@@ -67,11 +67,11 @@ def test_a_student_that_is_stopped_goes_on_to_the_same_bits(files, tmp_path):
 
 
 @pytest.mark.exhaustive
-def test_depth_alone_is_plain_fine_tuning_and_the_teacher_of_a_grid_is_a_start(files, tmp_path):
+def test_depth_alone_is_plain_fine_tuning_and_a_teacher_alone_is_a_start(files, tmp_path):
     report = finetune(options_for(files, tmp_path / "plain", num_hidden_layers=1))
     assert read(report.folder).config.num_hidden_layers == 1
     teacher, path = write_teacher(tmp_path / "other"), "encoder/projection/kernel"
-    (run,) = finetune_grid(student_of(files, tmp_path / "grid", learning_rate=1e-12), {"teacher": [teacher]})
+    run = finetune(student_of(files, tmp_path / "student", learning_rate=1e-12, teacher=teacher))
     np.testing.assert_allclose(read(run.folder).arrays[path], read(teacher).arrays[path], atol=1e-9)
 
 

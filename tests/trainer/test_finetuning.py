@@ -4,7 +4,6 @@ import csv
 import itertools
 import json
 import os
-import shutil
 
 import numpy as np
 import pytest
@@ -105,16 +104,6 @@ def test_the_folder_holds_the_weights_that_were_scored(learnt):
     assert examples == report.dev_examples
     assert again.scores == report.scores
     assert again.constant_score == report.constant_score
-
-
-def test_a_report_of_an_earlier_version_is_read(learnt, tmp_path):
-    options, report = learnt
-    shutil.copytree(options.output, tmp_path / "old")
-    file = tmp_path / "old/metrics.json"
-    content = json.loads(file.read_text(encoding="utf-8"))
-    del content["constant_score"]
-    file.write_text(json.dumps({**content, "majority_share": 0.5}), encoding="utf-8")
-    assert evaluate_folder(tmp_path / "old", options.dev)[1].scores == report.scores
 
 
 @pytest.mark.exhaustive

@@ -11,7 +11,7 @@ import pytest
 
 from albert_tf.data.finetuning import stored_arrays
 from albert_tf.files.atomic import exclusive_lock
-from albert_tf.trainer import TrainingStopped, finetune, finetune_grid, finetuning
+from albert_tf.trainer import TrainingStopped, finetune, finetuning
 from albert_tf.trainer.run_folder import read_metrics
 from tests.conftest import ROOT
 from tests.trainer.mood_runs import options_for, predictions, write_files
@@ -117,7 +117,7 @@ def test_a_run_that_is_stopped_twice_at_the_same_step_keeps_its_best_weights(fil
 
 
 @pytest.mark.exhaustive
-def test_texts_are_tokenized_once_for_a_run_that_is_resumed_and_for_all_runs_of_a_grid(files, tmp_path, monkeypatch):
+def test_texts_are_tokenized_once_for_a_run_that_is_resumed(files, tmp_path, monkeypatch):
     written = []
     original = stored_arrays._write
     monkeypatch.setattr(stored_arrays, "_write", lambda path, *given: written.append(path) or original(path, *given))
@@ -134,8 +134,6 @@ def test_texts_are_tokenized_once_for_a_run_that_is_resumed_and_for_all_runs_of_
     assert set((tmp_path / "run/.ids").iterdir()) == stored
     finetune(options)
     assert len(written) == 2
-    finetune_grid(options.model_copy(update={"output": tmp_path / "grid"}), {"seed": [0, 1]})
-    assert len(written) == 4
     assert not list(tmp_path.rglob(".ids"))
 
 

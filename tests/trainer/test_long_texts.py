@@ -94,15 +94,6 @@ def test_a_run_says_which_texts_were_cut(files, cut):
     assert (again.finished_before, again.cut_examples) == (True, 80)
 
 
-def test_a_report_of_an_earlier_version_is_read(files, learnt):
-    file = files / "windows/metrics.json"
-    content = json.loads(file.read_text())
-    del content["cut_examples"]
-    file.write_text(json.dumps({**content, "full_share": 0.5}))
-    report = finetune(options_for(files, files / "windows", windows="mean", doc_stride=15, epochs=8))
-    assert (report.finished_before, report.cut_examples) == (True, None)
-
-
 @pytest.fixture
 def shown():
     """Warnings are shown, as without the filters of the tests."""

@@ -117,7 +117,8 @@ def test_command_and_export_give_the_same_embeddings(run, tmp_path):
         lines = output_of("predict", model, "--data", tmp_path / "texts.jsonl").splitlines()
         np.testing.assert_allclose([json.loads(line)["embedding"] for line in lines], expected, atol=1e-5, rtol=0)
         (cosine,) = cosines(expected[:1], expected[1:2])
-        assert f"{cosine:.4f}"[:-1] in output_of("predict", model, texts[0], "--pair", texts[1])
+        shown = json.loads(output_of("predict", model, texts[0], "--pair", texts[1]))["prediction"]
+        assert shown == pytest.approx(cosine, abs=1e-4)
     assert "`--pair` must be given once for each text, to compare" in mistake("predict", folder, "a text")
     assert "must be .jsonl" in mistake(
         "predict", folder, "--data", tmp_path / "texts.jsonl", "--output", tmp_path / "a.tsv"

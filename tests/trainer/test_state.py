@@ -1,7 +1,5 @@
 """Checkpoints: which are kept, which are taken up, and what a kill leaves between them."""
 
-import shutil
-
 import pytest
 
 from albert_tf import AlbertForPreTraining
@@ -101,11 +99,6 @@ def test_without_metadata_nothing_starts_anew(tmp_path):
         save(state, step)
         (tmp_path / f"step-{step}/state.json").unlink()
     with pytest.raises(ValueError, match=r"no valid checkpoint.*step-20.*step-10.*remove the folder to start from"):
-        latest_valid_checkpoint(tmp_path)
-    for saved in saved_checkpoints(tmp_path):
-        shutil.rmtree(saved.folder)
-    (tmp_path / "step-10.index").write_bytes(b"as an older version wrote it")
-    with pytest.raises(ValueError, match=r"step-10.index is not a checkpoint folder"):
         latest_valid_checkpoint(tmp_path)
 
 

@@ -1,9 +1,8 @@
-"""Fine-tuning on tables: several labels per text, class weights, the TF-IDF baseline, and grids of options."""
+"""Fine-tuning on tables: several labels per text, and class weights."""
 
 import csv
 import json
 import random
-import sys
 from collections import Counter
 
 import datasets
@@ -18,12 +17,10 @@ from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.export import export_saved_model
 from albert_tf.metrics import ConstantScore, LabelScores, MultiLabelScores, multi_label_scores
-from albert_tf.tasks.sequence_classification.baseline import tfidf_outputs
 from albert_tf.tasks.sequence_classification.evaluation import LabelEvaluation, write_predictions
 from albert_tf.tasks.sequence_classification.task import TextClassification
-from albert_tf.trainer import FinetuneOptions, finetune, finetune_grid
+from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
-from tests.cli.terminal import mistake, output_of
 from tests.toy_task import mood_rows, tokenizer, write_mood_table, write_pretrained
 
 FIELDS = ("precision", "recall", "f1", "examples")
@@ -79,14 +76,11 @@ def test_passages_are_ranked(files, tmp_path):
 
 @pytest.mark.exhaustive
 def test_several_labels_per_text_are_learnt(files, tmp_path):
-    options = options_for(
-        files, tmp_path, "topics.jsonl", problem="multi_label", epochs=12, learning_rate=3e-3, tfidf_baseline=True
-    )
+    options = options_for(files, tmp_path, "topics.jsonl", problem="multi_label", epochs=12, learning_rate=3e-3)
     report = finetune(options)
     assert isinstance(report.scores, MultiLabelScores)
     assert report.main_score == "f1_micro"
     assert report.scores.f1_micro > 0.9
-    assert report.baseline_score > 0.9
     predictor = albert_tf.pipeline(tmp_path)
     assert (predictor.model.model.problem, predictor.model.model.labels) == ("multi_label", tuple(TOPICS))
     lines = [json.loads(line) for line in (files / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -207,65 +201,8 @@ def task_of(options):
 def test_options_that_do_not_belong_together_are_refused(files, tmp_path):
     with pytest.raises(ValueError, match="`class_weights` must be 'none' unless texts have one label each"):
         options_for(files, tmp_path, class_weights="balanced", problem="regression")
-    with pytest.raises(ValueError, match="`tfidf_baseline` must be false for the task 'question_answering'"):
-        options_for(files, tmp_path, tfidf_baseline=True, task="question_answering")
     with pytest.raises(ValueError, match="`main_score` must be one of f1_micro, f1_macro, exact_match for multi_label"):
         finetune(options_for(files, tmp_path, "topics.tsv", problem="multi_label", main_score="accuracy"))
-
-
-def test_the_baseline_needs_scikit_learn(files, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    options = options_for(files, tmp_path, tfidf_baseline=True)
-    task, data = task_of(options)
-    with pytest.raises(ValueError, match=r"needs scikit-learn; install it with pip install '.*\[baseline\]'"):
-        task.baseline_score(data, data)
-
-
-def test_a_baseline_that_fails_does_so_before_training(files, tmp_path):
-    (tmp_path / "empty.tsv").write_text("text\tlabel\n" + "\tpleasant\n\tgloomy\n" * 8, encoding="utf-8")
-    options = options_for(files, tmp_path / "run", tfidf_baseline=True)
-    with pytest.raises(ValueError, match=r"All texts of .*empty\.tsv are empty"):
-        finetune(options.model_copy(update={"train": tmp_path / "empty.tsv"}))
-    assert not (tmp_path / "run").exists()
-
-
-def test_the_baseline_of_one_class_predicts_it(files):
-    texts = read_texts(files / "few.tsv", Columns())
-    outputs = tfidf_outputs(texts, np.ones(40, np.int32), texts, "classification")
-    assert outputs.argmax(axis=1).tolist() == [1] * 40
-
-
-@pytest.mark.exhaustive
-def test_a_grid_is_a_run_for_each_combination(files, tmp_path):
-    recipe = tmp_path / "grid.toml"
-    paths = {name: str(value) for name, value in options_for(files, tmp_path / "runs").model_dump().items()}
-    lines = [f'{name} = "{paths[name]}"' for name in ("pretrained", "train", "dev", "output")]
-    grid = "[grid]\nlearning_rate = [1e-3, 1e-2]\nbatch_size = [16]\n"
-    recipe.write_text("\n".join([*lines, "epochs = 1", grid]), encoding="utf-8")
-    printed = output_of("finetune", "--recipe", recipe, "--set", "grid.seed=[0, 1]")
-    names = sorted(folder.name for folder in (tmp_path / "runs").iterdir())
-    assert len(names) == 4
-    assert "learning_rate-0.001_batch_size-16_seed-1" in names
-    assert printed.count("mean") == printed.count("standard deviation") == 2
-    assert "best: learning_rate-" in printed
-
-
-@pytest.mark.exhaustive
-def test_folders_of_a_grid_have_plain_names(files, tmp_path):
-    rules = [["encoder/.*", 0.5], [".", 1.0]]
-    (report,) = finetune_grid(options_for(files, tmp_path), {"learning_rate_rules": [rules], "dropout": [None]})
-    assert report.folder == tmp_path / "learning_rate_rules-_encoder_._0.5_._1.0__dropout-None"
-
-
-def test_a_grid_is_checked_before_the_first_run(files, tmp_path):
-    options = options_for(files, tmp_path / "runs")
-    with pytest.raises(ValueError, match="Unknown key 'learning_rates' in the grid; did you mean 'learning_rate'"):
-        finetune_grid(options, {"learning_rates": [1e-3]})
-    with pytest.raises(ValueError, match="`batch_size` is invalid"):
-        finetune_grid(options, {"batch_size": [8, 0]})
-    assert not (tmp_path / "runs").exists()
-    (tmp_path / "grid.toml").write_text("[grid]\nseed = 3\n", encoding="utf-8")
-    assert "must be a table of lists" in mistake("finetune", files / "pretrained", "--recipe", tmp_path / "grid.toml")
 
 
 def test_predictions_may_have_labels_with_lone_surrogates(tmp_path):

@@ -1,4 +1,4 @@
-"""Reads `.keras` archives, `.weights.h5` files and KerasHub's preset folders, without running code in them."""
+"""Reads KerasHub's `.keras` archives, `.weights.h5` files and preset folders, without running code in them."""
 
 import pathlib
 import zipfile
@@ -6,7 +6,7 @@ from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint, infer_head_settings
 from albert_tf.checkpoints.config_files import CURE
-from albert_tf.checkpoints.formats import keras_hub, own_keras
+from albert_tf.checkpoints.formats import keras_hub
 from albert_tf.checkpoints.formats.hdf5 import Hdf5, read_hdf5
 from albert_tf.checkpoints.formats.zip_archive import reject_compressed
 from albert_tf.files.json import parse_json, read_bytes, read_json
@@ -18,7 +18,7 @@ MAX_BYTES = 1 << 40  # of weights
 
 
 def read_archive(path: pathlib.Path) -> Checkpoint:
-    """Reads a `.keras` file of this package or KerasHub; raises ValueError if it is damaged or holds no ALBERT."""
+    """Reads a `.keras` file of KerasHub; raises ValueError if it is damaged or holds no ALBERT of it."""
     try:
         with zipfile.ZipFile(path) as archive:
             reject_compressed(archive, (CONFIG_FILE, WEIGHTS_FILE))
@@ -29,7 +29,7 @@ def read_archive(path: pathlib.Path) -> Checkpoint:
 
 
 def read_weights(path: pathlib.Path) -> Checkpoint:
-    """Reads a `.weights.h5` file of this package or KerasHub, with the `config.json` beside it.
+    """Reads a `.weights.h5` file of KerasHub, with the `config.json` beside it.
 
     Raises:
         ValueError: there is no config, a file is damaged, or the model is not an ALBERT.
@@ -47,8 +47,12 @@ def read_preset(folder: pathlib.Path) -> Checkpoint:
 
 
 def _checkpoint(source: pathlib.Path, values: dict[str, Any], weights: bytes, head: bytes | None = None) -> Checkpoint:
-    if own_keras.is_own(values):
-        return own_keras.checkpoint_from(source, values, _read(source, weights))
+    if "class_name" not in values or str(values.get("registered_name")).startswith("albert_tf>"):
+        raise ValueError(
+            f"{source} holds a model of this package, which Keras reads: "
+            "keras.saving.load_model(FILE).save_pretrained(FOLDER) for a .keras file, model.load_weights(FILE) and "
+            "model.save_pretrained(FOLDER) for .weights.h5; then give that folder."
+        )
     config = keras_hub.config_from(source, values)
     in_backbone, in_head = keras_hub.split(_read(source, weights).arrays)
     if head is not None:

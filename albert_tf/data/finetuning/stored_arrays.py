@@ -18,8 +18,7 @@ from albert_tf.files.atomic import could_not_write, temporary_folder
 
 Arrays = Mapping[str, np.ndarray]
 
-# Not that of earlier versions, whose arrays lack the counts of texts.
-_FILE = "arrays_2.arrow"
+_FILE = "arrays.arrow"
 
 
 def gather(

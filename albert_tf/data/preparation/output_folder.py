@@ -15,7 +15,6 @@ from albert_tf.data.manifest import (
 )
 from albert_tf.data.shard_files import find_fault
 from albert_tf.files.atomic import remove_temporary, sha256
-from albert_tf.files.claims import MARKER
 from albert_tf.files.urls import is_remote, make_folder, remove_tree
 
 _WORKSPACE_NAME = ".prepare"
@@ -37,7 +36,7 @@ def open_folder(folder: Path, recipe: PreparationSettings) -> Manifest | None:
     unfinished = Workspace(folder).load("recipe", PreparationSettings)
     if unfinished and any(folder.glob("*.tfrecord")):
         _check_same(folder, unfinished, recipe)
-    elif not unfinished and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME, MARKER}:
+    elif not unfinished and folder.exists() and {path.name for path in folder.iterdir()} - {_WORKSPACE_NAME}:
         raise ValueError(f"{folder} is not empty and not made by `prepare`; give another output folder.")
     return None
 

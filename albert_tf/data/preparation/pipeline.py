@@ -8,6 +8,7 @@ Steps 1 and 2 run in worker processes or on Apache Beam, with identical results.
 last finished shard.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -47,7 +48,6 @@ from albert_tf.data.pretraining.packing import pack_examples
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.shard_files import write_document_shard, write_records
 from albert_tf.files.atomic import atomic_open, exclusive_lock
-from albert_tf.files.claims import Claim
 from albert_tf.files.text import find_files
 from albert_tf.files.urls import is_remote, location, make_folder, remove_tree, with_urls
 from albert_tf.tokenization import AlbertTokenizer
@@ -159,7 +159,7 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
     recipe = _recipe(options, files, tokenizer)
-    with Claim(output) if is_remote(output) else exclusive_lock(output):
+    with contextlib.nullcontext() if is_remote(output) else exclusive_lock(output):
         existing, workspace = open_folder(output, recipe), Workspace(output)
         if existing:
             workspace.remove()  # exists if a run was killed after it wrote the manifest

@@ -80,7 +80,6 @@ let models = [];
 // === Server ===
 
 async function call(path, body) {
-  if (globalThis.answerInBrowser) return globalThis.answerInBrowser(path, body);
   const headers = { "content-type": "application/json" };
   if (byId("key").value) headers["x-api-key"] = byId("key").value;
   const options = body ? { method: "POST", body: JSON.stringify(body), headers } : { headers };

@@ -74,11 +74,7 @@ class MultipleChoice(LearnedTask[ChoiceSettings]):
         return evaluate
 
     def write_predictions(self, path, data, evaluation):
-        """Writes TSV with the columns `question`, `label` if it is known, `prediction` and a logit per choice.
-
-        A SavedModel of an earlier version returns probabilities alone, whose logarithms are written: the logits but for
-        a constant per row.
-        """
+        """Writes TSV with the columns `question`, `label` if it is known, `prediction` and a logit per choice."""
         header = ["question", "label", "prediction", *(f"logit {n}" for n in range(len(data[0].choices)))]
         labels = ("" if question.label < 0 else question.label for question in data)
         rows = (

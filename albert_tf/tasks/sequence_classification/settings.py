@@ -111,18 +111,10 @@ class ClassificationSettings(TableSettings):
 
     @classmethod
     def recorded(cls, values, source, **facts):
-        values = dict(values)
-        if values.get("windows") is None:
-            values.pop("doc_stride", None)
-        problem = facts.get("problem", values.get("problem"))
-        if problem != "multi_label":  # exports of earlier versions have these always
-            unused = ("threshold", "label_separator", *(("labels",) if problem == "regression" else ()))
-            values = {name: values[name] for name in values if name not in unused}
-        elif values.get("threshold") in (None, "per_label"):
+        values = {**values, **facts}
+        if values.get("problem") == "multi_label" and values.get("threshold") is None:
             values["threshold"] = DEFAULT_THRESHOLD
-        if "takes_pairs" in values:  # of an export of an earlier version, which does not name the column
-            values["pair_column"] = "text_pair" if values["takes_pairs"] else None
-        return super().recorded(values, source, **facts)
+        return super().recorded(values, source)
 
     def changed(self, **changes: Any):
         """As of all settings; thresholds by label leave those of other labels as they are."""

@@ -18,7 +18,6 @@ from albert_tf.metrics.glue import best_threshold, f1_label
 from albert_tf.tasks.learned import LabelledRows, LearnedTask
 from albert_tf.tasks.outputs import NUMBER, STRING, Computed, TensorSpec, as_bytes, check_labels, padded_bytes
 from albert_tf.tasks.predictions import ClassPrediction, LabelsPrediction
-from albert_tf.tasks.sequence_classification.baseline import tfidf_outputs
 from albert_tf.tasks.sequence_classification.evaluation import (
     SCORES,
     LabelEvaluation,
@@ -172,10 +171,6 @@ class TextClassification(LearnedTask[ClassificationSettings]):
             return self._evaluation(targets, self._logits(encoded, compute(encoded, shows_progress=True)))
 
         return evaluate
-
-    def baseline_score(self, train, dev):
-        outputs = tfidf_outputs(train, self._targets(train), dev, self.settings.problem)
-        return self._evaluation(self._targets(dev), outputs).main_score
 
     def _logits(self, encoded: EncodedTexts, computed: Iterator[Computed]) -> np.ndarray:
         return logits_of_texts(encoded, computed, self.settings.windows, self.settings.problem)

@@ -12,7 +12,7 @@ import numpy as np
 from albert_tf.tokenization.hangul import warn_of_lost_letters
 from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens
 from albert_tf.tokenization.wordpiece.cleanup import CharacterTable, CleanUp, as_characters
-from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH, LongestMatch
+from albert_tf.tokenization.wordpiece.longest_match import LongestMatch
 from albert_tf.tokenization.wordpiece.offsets import CleanedText, locate_pieces
 from albert_tf.tokenization.wordpiece.vocabulary import (
     CONTINUATION,
@@ -77,10 +77,7 @@ class WordPieceModel:
         return ends
 
     def hash_vocabulary(self) -> str:
-        options = asdict(self.options)
-        if options["max_word_length"] == MAX_WORD_LENGTH:  # hashes of earlier versions stay
-            del options["max_word_length"]
-        named = (f"{name}={value}" for name, value in options.items())
+        named = (f"{name}={value}" for name, value in asdict(self.options).items())
         return hashlib.sha256("\0".join([*named, *self.pieces]).encode()).hexdigest()
 
     def split_words(self, text: str) -> list[str]:
