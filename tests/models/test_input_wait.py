@@ -46,8 +46,7 @@ def seconds_waiting(data, strategy=None, **compile_arguments) -> float:
 @pytest.mark.parametrize("way", ["alone", "xla", "mirrored"])
 def test_slow_data_are_waited_for(way):
     strategy = tf.distribute.MirroredStrategy(["CPU:0"]) if way == "mirrored" else None
-    arguments = {"jit_compile": True, "steps_per_execution": 4} if way == "xla" else {}
-    waited = seconds_waiting(slow_batches(DELAY), strategy, **arguments)
+    waited = seconds_waiting(slow_batches(DELAY), strategy, jit_compile=way == "xla")
     # At most all of the delay; what a step takes may hide some of it, as batches may be fetched at the same time.
     assert 0.5 * STEPS * DELAY < waited < 1.25 * STEPS * DELAY
 
