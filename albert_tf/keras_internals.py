@@ -5,7 +5,7 @@ current one and on the next: 3.14.0, 3.15.1 and keras-nightly 3.16.0.dev20261027
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -21,7 +21,6 @@ __all__ = [
     "OpenModel",
     "TrainableSavedModel",
     "applies_summed_gradients",
-    "changed_datasets",
     "index_of",
     "is_evaluated_by_fit",
     "layers_within",
@@ -196,28 +195,4 @@ def updates_one_copy(optimizer: Any) -> Iterator[None]:
         for name in names:
             if getattr(type(inner), name, None) is getattr(TFOptimizer, name):  # not a method of a subclass
                 replace(inner, name, getattr(BaseOptimizer, name).__get__(inner))
-        yield
-
-
-# === Data ===
-
-
-@contextlib.contextmanager
-def changed_datasets(change: Callable[[Any], Any]) -> Iterator[None]:
-    """Within it, `change` is applied to the datasets that Keras makes of arrays, generators and PyDatasets.
-
-    A `tf.data.Dataset` of a user is left as it is.
-    """
-    from keras.src.trainers.data_adapters import array_data_adapter, generator_data_adapter, py_dataset_adapter
-
-    adapters: tuple[Any, ...] = (
-        array_data_adapter.ArrayDataAdapter,
-        generator_data_adapter.GeneratorDataAdapter,
-        py_dataset_adapter.PyDatasetAdapter,
-    )
-    with contextlib.ExitStack() as stack:
-        for adapter in adapters:
-            make = adapter.get_tf_dataset
-            stack.callback(setattr, adapter, "get_tf_dataset", make)
-            adapter.get_tf_dataset = lambda self, make=make: change(make(self))
         yield

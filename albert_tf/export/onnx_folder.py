@@ -134,7 +134,8 @@ class _Loaded:
         """The graph with these weights."""
         task, arrays = self.settings.task, self.model.arrays_by_path()
         if not self.is_beam:
-            return onnx_graph(task, self.config, arrays, precision, ranges)
+            mask_padding = getattr(self.model, "mask_padding", False)
+            return onnx_graph(task, self.config, arrays, precision, ranges, mask_padding=mask_padding)
         beams = (self.model.start_n_top, self.model.end_n_top)
         return onnx_graph(f"{task}_beam", self.config, arrays, precision, ranges, beams)
 

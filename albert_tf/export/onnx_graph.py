@@ -14,6 +14,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from albert_tf.config import AlbertConfig
+from albert_tf.data.finetuning.encoded import IMPOSSIBLE
 from albert_tf.inference.network import INPUTS, P_MASK
 
 Precision = Literal["float32", "float16", "int8"]
@@ -53,6 +54,7 @@ def onnx_graph(
     precision: Precision = "float32",
     ranges: Sequence[tuple[float, float]] = (),
     beams: tuple[int, int] = (5, 5),
+    mask_padding: bool = True,
 ) -> OnnxGraph:
     """Builds the graph of a model.
 
@@ -67,6 +69,7 @@ def onnx_graph(
         precision: of weights and arithmetic. With `"int8"`, those of matrix products with weights, and the embeddings.
         ranges: smallest and largest value of each tensor in `measured` of the float32 graph, for `"int8"`.
         beams: K and J of the beam head.
+        mask_padding: of the other head for questions.
 
     Raises:
         ValueError: the file would be larger than 2 GB.
@@ -79,7 +82,10 @@ def onnx_graph(
     if task == "multiple_choice":
         axes.insert(1, "num_choices")
     hidden = _encoder(graph, len(axes) == 3)
-    outputs = _declare(graph, _beam_answers(graph, hidden, *beams) if is_beam else _outputs(graph, task, hidden))
+    outputs = _beam_answers(graph, hidden, *beams) if is_beam else _outputs(graph, task, hidden)
+    if task == "question_answering" and mask_padding:
+        outputs = {name: (_without_padding(graph, tensor), shape) for name, (tensor, shape) in outputs.items()}
+    declared = _declare(graph, outputs)
     names = (*INPUTS, P_MASK) if is_beam else INPUTS
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, axes) for name in names]
     size = sum(len(tensor.raw_data) for tensor in graph.initializers.values())
@@ -88,7 +94,7 @@ def onnx_graph(
             f"An ONNX file must not be larger than 2 GB. Received: weights of {size:,} bytes in {precision}; choose "
             "another precision, or share layers."
         )
-    proto = helper.make_graph(graph.nodes, task, inputs, outputs, list(graph.initializers.values()))
+    proto = helper.make_graph(graph.nodes, task, inputs, declared, list(graph.initializers.values()))
     opset = helper.make_opsetid("", _OPSET)
     model = helper.make_model(proto, opset_imports=[opset], ir_version=_IR_VERSION, producer_name="albert_tf")
     return OnnxGraph(model, tuple(graph.measured))
@@ -285,6 +291,13 @@ def _outputs(graph: _Graph, task: str, hidden: str) -> _Outputs:
         if pooled:
             outputs["pooler_output"] = pooled, ("batch_size", width)
     return outputs
+
+
+def _without_padding(graph: _Graph, logits: str) -> str:
+    """Logits [B, L] of starts or ends, in float32, those of padding too low to be an answer's."""
+    is_token = graph.add("Cast", INPUTS[1], to=TensorProto.BOOL)
+    logits = graph.add("Cast", logits, to=TensorProto.FLOAT)
+    return graph.add("Where", is_token, logits, graph.constant("impossible", IMPOSSIBLE))
 
 
 def _declare(graph: _Graph, outputs: _Outputs) -> list[onnx.ValueInfoProto]:

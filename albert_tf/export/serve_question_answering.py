@@ -8,12 +8,11 @@ Letters: B questions, R windows of all passages, L sequence, K starts, J ends of
 
 import tensorflow as tf
 
-from albert_tf.data.finetuning.encoded import window_stride
+from albert_tf.data.finetuning.encoded import IMPOSSIBLE, window_stride
 from albert_tf.export.serve_base import ServedModel
 from albert_tf.export.windows import WindowTensors, bytes_of, cut
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
-from albert_tf.tasks.question_answering.answers import IMPOSSIBLE
 from albert_tf.tasks.question_answering.questions import question_length
 
 _CANDIDATES = 20

@@ -1,5 +1,6 @@
 """The base class of all layers, and shared helpers."""
 
+import functools
 import zlib
 from typing import Any, NamedTuple
 
@@ -37,7 +38,10 @@ class AlbertLayer(keras.layers.Layer):
         return from_frozen_config(cls, {**config, "config": AlbertConfig(**config["config"])})
 
     def compute_output_spec(self, *args, **kwargs):
-        return keras.Operation.compute_output_spec(self, *args, **kwargs)  # `compute_output_shape` is for `summary`
+        # `compute_output_shape` is for `summary`. A call casts its arguments; here nobody has.
+        cast = functools.partial(self.dtype_policy.convert_input, autocast=self.autocast, dtype=self.input_dtype)
+        args, kwargs = keras.tree.map_structure(cast, (args, kwargs))
+        return keras.Operation.compute_output_spec(self, *args, **kwargs)
 
     @property
     def part_options(self) -> dict[str, Any]:

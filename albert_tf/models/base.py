@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+from keras.dtype_policies import DTypePolicyMap
 
 from albert_tf.config import AlbertConfig
 from albert_tf.keras_internals import layers_within, show_in_summary
@@ -51,7 +52,9 @@ class AlbertBase(PretrainedModel):
         return keras.Operation.compute_output_spec(self, *args, **kwargs)  # `compute_output_shape` is for `summary`
 
     def get_config(self) -> dict[str, Any]:
-        config = {"config": self.config.to_dict(), "name": self.name, "dtype": self.dtype_policy.name}
+        policy = self.dtype_policy
+        dtype = keras.dtype_policies.serialize(policy) if isinstance(policy, DTypePolicyMap) else policy.name
+        config = {"config": self.config.to_dict(), "name": self.name, "dtype": dtype}
         return with_frozen(config, self)
 
     @classmethod

@@ -1,6 +1,5 @@
 """A `keras.Model` that checks its inputs and labels before Keras gets them."""
 
-import contextlib
 import functools
 import inspect
 import re
@@ -20,18 +19,15 @@ from albert_tf.models.texts import TextBatches, columns_of, in_batches, one_batc
 class _Checks:
     """Checks the data of one call of `fit`, `evaluate` or `predict`; batches of a generator as they are drawn."""
 
-    def __init__(self, model: "CheckedModel", step: str, makes_batches: bool):
+    def __init__(self, model: "CheckedModel", step: str):
         self._model, self._labelled = model, step != "predict_step"
         self._is_checked = not is_overridden(model, step)  # a user's step may take anything
         self._error: ValueError | None = None
-        self._scope = model.data_scope() if makes_batches else CheckedModel.data_scope(model)
 
     def __enter__(self):
-        self._as_data = self._scope.__enter__()
         return self
 
     def __exit__(self, *exception):
-        self._scope.__exit__(*exception)
         # TensorFlow wraps errors from a generator, and from a running step, in many lines.
         if reason := re.search(r"`gradient_accumulation_steps` must [^\]]*", str(exception[1])):
             self._error = ValueError(reason[0])
@@ -41,7 +37,7 @@ class _Checks:
     def data(self, x, y=None) -> tuple[Any, Any]:
         """Checks what can be checked now; returns inputs and labels for Keras."""
         if isinstance(x, TextBatches):
-            return self._as_data(x), y
+            return self._model.data_of(x), y
         if (columns := columns_of(self._model, x)) is not None:
             inputs: Any = one_batch(self._model, columns)
             x, y = inputs, with_ids(self._model, y)
@@ -102,7 +98,7 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
         if makes_batches:
             named = in_batches(self, named, method.__name__)
         data, labels = named.pop("x", None), named.pop("y", None)
-        with _Checks(self, step, makes_batches) as checks:
+        with _Checks(self, step) as checks:
             if named.get("validation_data") is not None:
                 named["validation_data"] = checks.validation_data(named["validation_data"])
             x, y = checks.data(data, labels)
@@ -131,9 +127,9 @@ class CheckedModel(OpenModel):
         super().__init__(autocast=False, **kwargs)  # half precision would round ids
         self.preprocessor = preprocessor
 
-    def data_scope(self) -> contextlib.AbstractContextManager:
-        """The context in which Keras reads the data of `fit`, `evaluate` and `predict`; as what it is given batches."""
-        return contextlib.nullcontext(lambda batches: batches)
+    def data_of(self, batches: keras.utils.PyDataset) -> Any:
+        """What Keras is given for batches of texts."""
+        return batches
 
     def callback_list(self, method: str, callbacks=None, verbose="auto", epochs=1, **_) -> Any:
         """What `fit` or `evaluate` gets as callbacks, by its arguments."""

@@ -3,6 +3,9 @@
 Letters: B batch, L sequence, P predictions, V vocabulary, C classes.
 """
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -31,6 +34,19 @@ class WeightedMean(NamedTuple):
         return self._replace(total=self.total * factor)
 
 
+_COUNTED: contextvars.ContextVar[Any] = contextvars.ContextVar("counted", default=None)
+
+
+@contextlib.contextmanager
+def counting(rows: Any) -> Iterator[None]:
+    """Within it, means leave out the rows where `rows` [B] is 0, not 1: copies that fill a batch. None: all count."""
+    token = _COUNTED.set(rows)
+    try:
+        yield
+    finally:
+        _COUNTED.reset(token)
+
+
 # Added to the number of masked tokens, as in the reference.
 MASKED_LM_EPSILON = 1e-5
 
@@ -51,6 +67,7 @@ def weighted_mean(values, weights=None, epsilon: float = 0.0, sample_weight=None
     """The sum of `values` times `weights` times sample weights, over the sum of `weights`.
 
     As in Keras, sample weights do not change what the sum is divided by, so that they count in batches of any size.
+    Rows that are not `counting` are in neither sum.
 
     Args:
         values: tensor [B] or [B, L].
@@ -61,6 +78,8 @@ def weighted_mean(values, weights=None, epsilon: float = 0.0, sample_weight=None
     values = ops.cast(values, "float32")
     # Reshaped, because weights [B, 1] and values [B] would broadcast to [B, B].
     weights = ops.ones_like(values) if weights is None else ops.reshape(ops.cast(weights, "float32"), ops.shape(values))
+    if (counted := _COUNTED.get()) is not None:
+        weights = weights * as_factors(counted, weights)
     weighted = values * weights
     if sample_weight is not None:
         weighted = weighted * as_factors(sample_weight, weighted)

@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from albert_tf.config import AlbertConfig
-from albert_tf.data.finetuning.encoded import IGNORED_LABEL
+from albert_tf.data.finetuning.encoded import IGNORED_LABEL, IMPOSSIBLE
 from albert_tf.layers import BeamAnswerHead, ClassificationHead
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import Imitation
@@ -24,7 +24,9 @@ Head = Literal["span", "beam"]
 class AlbertForQuestionAnswering(AlbertBase):
     """The encoder with a head that finds spans of tokens; there is no pooler.
 
-    `head="span"` scores every token as start and as end, independently (SQuAD 1.1, and Hugging Face's head).
+    `head="span"` scores every token as start and as end, independently (SQuAD 1.1, and Hugging Face's head). Padding
+    has logits of -1e9, so that losses and answers do not depend on how far rows are padded; with `mask_padding=False`
+    padding counts like tokens, as in the reference and transformers.
     `head="beam"` scores ends given a start, and "no answer" (the reference's head for SQuAD 2.0). In training, starts
     are given in the inputs; otherwise the `start_n_top` most probable ones are used.
 
@@ -38,6 +40,7 @@ class AlbertForQuestionAnswering(AlbertBase):
         head: str. `"span"` or `"beam"`.
         start_n_top: int. K, for `"beam"`.
         end_n_top: int. J, for `"beam"`.
+        mask_padding: bool. For `"span"`, whether no answer can start or end in padding.
 
     Call arguments:
         inputs: dict as for AlbertEncoder, and for `"beam"` optionally `p_mask` [B, L], 1 where no answer can start or
@@ -71,9 +74,17 @@ class AlbertForQuestionAnswering(AlbertBase):
         "start_positions": Field("B", optional=True),
     }
 
-    def __init__(self, config: AlbertConfig, head: Head = "span", start_n_top: int = 5, end_n_top: int = 5, **kwargs):
+    def __init__(
+        self,
+        config: AlbertConfig,
+        head: Head = "span",
+        start_n_top: int = 5,
+        end_n_top: int = 5,
+        mask_padding: bool = True,
+        **kwargs,
+    ):
         super().__init__(config, **kwargs)
-        self.head, self.start_n_top, self.end_n_top = head, start_n_top, end_n_top
+        self.head, self.start_n_top, self.end_n_top, self.mask_padding = head, start_n_top, end_n_top, mask_padding
         self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
         if head == "span":
             self.answers = ClassificationHead(config, 2, name="qa_span", dtype=self.dtype_policy)
@@ -101,6 +112,9 @@ class AlbertForQuestionAnswering(AlbertBase):
         sequence_output = encoded["sequence_output"]
         if self.head == "span":
             logits = self.answers(sequence_output)  # [B, L, 2]
+            if self.mask_padding and "attention_mask" in inputs:
+                is_token = ops.cast(inputs["attention_mask"], "bool")[..., None]  # [B, L, 1]
+                logits = ops.where(is_token, logits, IMPOSSIBLE)
             outputs = {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
         else:
             conditions = _p_mask(inputs), inputs.get("start_positions")
@@ -142,15 +156,19 @@ class AlbertForQuestionAnswering(AlbertBase):
 
     def get_config(self):
         head_options = {"head": self.head, "start_n_top": self.start_n_top, "end_n_top": self.end_n_top}
-        return {**super().get_config(), **head_options}
+        return {**super().get_config(), **head_options, "mask_padding": self.mask_padding}
 
     def head_settings(self) -> dict[str, Any]:
-        return {"start_n_top": self.start_n_top, "end_n_top": self.end_n_top} if self.head == "beam" else {}
+        if self.head == "beam":
+            return {"start_n_top": self.start_n_top, "end_n_top": self.end_n_top}
+        return {} if self.mask_padding else {"mask_padding": False}
 
     @classmethod
     def settings_from_file(cls, settings):
         tops = {name: settings[name] for name in ("start_n_top", "end_n_top") if name in settings}
-        return {"head": "beam", **tops} if tops else {}
+        if tops:
+            return {"head": "beam", **tops}
+        return {"mask_padding": settings["mask_padding"]} if "mask_padding" in settings else {}
 
 
 def _p_mask(inputs):

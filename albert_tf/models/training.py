@@ -184,18 +184,19 @@ class TrainableModel(CheckedModel):
         is_overridden_step = is_overridden(self, "train_step") or is_overridden(self, "test_step")
         return keras.backend.backend() == "tensorflow" and not is_overridden_step
 
-    def data_scope(self):
+    def data_of(self, batches):
         if keras.backend.backend() != "tensorflow":
-            return super().data_scope()
+            return super().data_of(batches)
         from albert_tf import training_step
 
-        return training_step.untuned_datasets()
+        return training_step.dataset_of(batches)
 
     def callback_list(self, method: str, callbacks=None, verbose="auto", epochs=1, **_):
         if not self.has_own_step or isinstance(callbacks, keras.callbacks.CallbackList):
             return callbacks
         from albert_tf.training_step import QueuedCallbacks
 
+        epochs = min(epochs, keras.config.max_epochs() or epochs)  # by which `fit` is limited for debugging
         bar = {"add_progbar": verbose != 0, "verbose": verbose, "epochs": epochs, "steps": None}
         return QueuedCallbacks(callbacks, model=self, add_history=method == "fit", **bar)
 

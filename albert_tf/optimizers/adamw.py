@@ -16,7 +16,9 @@ class AdamW(keras.optimizers.Optimizer):
 
     One step is `w -= learning_rate * (m / (sqrt(v) + epsilon) + weight_decay * w)`. Unlike in `keras.optimizers.AdamW`,
     exclusions are searched in the full path, so `"layer_norm"` finds the gamma and beta of a layer of that name, and
-    bias correction can be turned off.
+    bias correction can be turned off. With bias correction, m and v are the corrected moments, as published; Keras adds
+    epsilon to the uncorrected root, `m / c1 * sqrt(c2) / (sqrt(v) + epsilon)` with `c = 1 - beta ** step`, so that its
+    epsilon weighs `1 / sqrt(c2)` times as much in the first steps: 32 times in step 1.
 
     Moments, norms and arithmetic are float32 (or wider) regardless of the variable's dtype. Sparse gradients are made
     dense first, so every row of an embedding table decays at every step.

@@ -66,10 +66,11 @@ class RunReport:
         """The speed as rows of a table."""
         if self.speed is None:
             return {}
+        waited = self.speed.input_wait_share
         return {
             "tokens per second": f"{self.speed.tokens_per_second:,.0f}",
             "seconds per step": f"{self.speed.seconds_per_step:.4g}",
-            "input wait, fraction of a step": f"{self.speed.input_wait_share:.2%}",
+            "input wait, fraction of a step": "not measured" if math.isnan(waited) else f"{waited:.2%}",
         }
 
 

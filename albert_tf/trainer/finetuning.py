@@ -200,7 +200,8 @@ class _FinetuneRun:
             folder, metrics_file = options.output / CHECKPOINTS_FOLDER, options.output / METRICS_FILE
             state = TrainingState(folder, model, training, {"recipe": self.recipe}, metrics_file, higher_is_better=True)
             state.restore(latest_valid_checkpoint(folder))
-        tokens_per_step = round(lengths.mean() * options.batch_size * sequences)
+        rows = len(lengths) / steps_per_epoch(len(lengths), options.batch_size, self.last_batch)
+        tokens_per_step = round(lengths.mean() * min(options.batch_size, rows) * sequences)  # without copies
         history = self.scores()[: state.step // training.log_every]
         callbacks: list[Any] = [
             StopAtBadLoss(cure="give another output folder"),

@@ -90,7 +90,7 @@ class Speed:
     Attributes:
         tokens_per_second: including padding.
         seconds_per_step: wall time.
-        input_wait_share: fraction of that time in which the device waited for a batch.
+        input_wait_share: fraction of that time in which a step waited for its batch; NaN if it is not measured.
     """
 
     tokens_per_second: float
@@ -98,10 +98,8 @@ class Speed:
     input_wait_share: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.tokens_per_second / 1000:.1f}k tokens/s  {self.seconds_per_step:.3g} s/step  "
-            f"input wait {self.input_wait_share:.1%}"
-        )
+        speed = f"{self.tokens_per_second / 1000:.1f}k tokens/s  {self.seconds_per_step:.3g} s/step"
+        return speed if math.isnan(self.input_wait_share) else f"{speed}  input wait {self.input_wait_share:.1%}"
 
 
 def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:

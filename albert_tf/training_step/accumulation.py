@@ -4,6 +4,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import tensorflow as tf
+from keras.utils import unpack_x_y_sample_weight
+
+from albert_tf.data.finetuning.batches import COUNTED, WEIGHTS
 
 _UNDIVIDED = (
     "`gradient_accumulation_steps` must divide the number of rows per device, in the last batch too. Received: "
@@ -13,15 +16,30 @@ _UNDIVIDED = (
 
 
 class Batch(NamedTuple):
-    """This replica's rows of a batch, or a microbatch of them."""
+    """This replica's rows of a batch, or a microbatch of them.
+
+    Attributes:
+        counted: float32 [B], 0 for copies that fill the batch, 1 for other rows; None if there are no copies.
+    """
 
     x: Any
     y: Any
     sample_weight: Any
+    counted: Any = None
+
+    @classmethod
+    def of(cls, data) -> "Batch":
+        """The batch that `fit` or `evaluate` gets."""
+        x, y, weights = unpack_x_y_sample_weight(data)
+        if isinstance(weights, dict) and COUNTED in weights:
+            return cls(x, y, weights.get(WEIGHTS), weights[COUNTED])
+        return cls(x, y, weights)
 
     @property
     def rows(self):
-        """The number of rows, a float32 scalar."""
+        """The number of rows that count, a float32 scalar."""
+        if self.counted is not None:
+            return tf.reduce_sum(self.counted)
         first = next(leaf for leaf in tf.nest.flatten(self.x) if leaf is not None)
         return tf.cast(tf.shape(first)[0], tf.float32)
 

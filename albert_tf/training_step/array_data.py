@@ -1,24 +1,9 @@
-"""The data of `fit`, `evaluate` and `predict` as datasets without the autotuning of tf.data."""
-
-import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any
+"""Batches of texts as a dataset, without the autotuning of tf.data."""
 
 import keras
 import tensorflow as tf
 
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
-from albert_tf.keras_internals import changed_datasets
-
-
-@contextlib.contextmanager
-def untuned_datasets() -> Iterator[Callable[[Any], tf.data.Dataset]]:
-    """Within it, the datasets that Keras makes of its users' data are not tuned, so that they end at once.
-
-    Yields `dataset_of`.
-    """
-    with changed_datasets(without_autotuning):
-        yield dataset_of
 
 
 def dataset_of(batches: keras.utils.PyDataset) -> tf.data.Dataset:

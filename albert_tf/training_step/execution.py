@@ -1,12 +1,14 @@
 """Runs `steps_per_execution` steps per call on every replica, and measures the input stall.
 
-The input stall is the time that a device idles before its next batch arrives.
+The input stall is the time for which the host waits for the next batch. It is not measured where several steps are a
+loop in the graph, which fetches its batches itself; TensorBoard's profiler shows it there.
 """
 
 import collections
 import concurrent.futures
 import ctypes
 import functools
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -20,8 +22,6 @@ from keras import tree
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.training_step.apply_gradients import has_programs
 
-# Where the input stall is computed, since it is read after every call; on an accelerator, that would wait for the step.
-_HOST = "/CPU:0"
 # Parameters of mallopt(3) and their values: those at which glibc's own adjustment ends.
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-3, 32 << 20), (-1, 64 << 20)
 _MALLOPT = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None  # musl has none
@@ -33,7 +33,7 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
     Args:
         model: a compiled model.
         step: function of this replica's data that returns logs, the same on every replica.
-        add_input_stall: called with the input stall of each call in seconds.
+        add_input_stall: called with the input stall of each call in seconds, NaN where it is not measured.
     """
     start = _at_once if runs_on_cpu() else StartedSteps()
     traced: list[str] = []
@@ -59,10 +59,13 @@ def over_iterator(model, step: Callable, add_input_stall: Callable) -> Callable:
         one_step, steps = functions(tuple(shape.rank if shape is not None else None for shape in shapes))
         traced.clear()
         begun = time.monotonic()
-        if model.jit_compile and not all(shape.is_fully_defined() for shape in shapes if shape is not None):
-            logs, stall = _fetched_steps(functools.partial(start, one_step), iterator, model.steps_per_execution)
+        has_one_shape = all(shape.is_fully_defined() for shape in shapes if shape is not None)
+        if model.steps_per_execution > 1 and (has_one_shape or not model.jit_compile):
+            logs, stall = start(steps, iterator), math.nan
         else:
-            logs, stall = start(steps, iterator)
+            if not (model.jit_compile or model.run_eagerly):  # one program for batches of all shapes
+                one_step = one_step.get_concrete_function(iterator.element_spec)
+            logs, stall = _fetched_steps(functools.partial(start, one_step), iterator, model.steps_per_execution)
         if traced and model.step_monitor is not None:
             model.step_monitor.on_compile(traced[-1], time.monotonic() - begun)
         _reuse_large_buffers()  # after the first batch, with which TensorFlow forbids it
@@ -133,28 +136,26 @@ def _functions(model, step, note_shape: Callable) -> tuple[Callable, Callable]:
         generalizes = not model.jit_compile
         one_step = tf.function(one_step, autograph=False, reduce_retracing=generalizes, jit_compile=is_program)
 
-    def first_step(iterator):
-        batch, seconds = _timed_next(iterator)
-        return one_step(batch), seconds
-
-    # The loop ends with the data. A separate `tf.cond` is not possible, because a step sums over replicas.
+    # The loop ends with the data. A separate `tf.cond` is not possible, because a step sums over replicas; so does the
+    # question whether they all have a next batch, and two sums that start together may be taken for one.
     def several_steps(iterator):
-        def more(done, logs, stall, batch):
+        def more(done, logs, batch):
             return tf.logical_and(done < model.steps_per_execution, batch.has_value())
 
-        def another_step(done, logs, stall, batch):
+        def another_step(done, logs, batch):
             logs = one_step(batch.get_value())
             is_last = done + 1 >= model.steps_per_execution
-            next_batch = tf.cond(is_last, lambda: batch, iterator.get_next_as_optional)
-            return done + 1, logs, _with_stall_after(logs, stall, next_batch), next_batch
+            with tf.control_dependencies(list(logs.values())):
+                return done + 1, logs, tf.cond(is_last, lambda: batch, iterator.get_next_as_optional)
 
-        logs, stall = first_step(iterator)
-        next_batch = iterator.get_next_as_optional()
-        start = tf.constant(1), logs, _with_stall_after(logs, stall, next_batch), next_batch
-        return tf.while_loop(more, another_step, start)[1:3]
+        logs = one_step(iterator.get_next())
+        with tf.control_dependencies(list(logs.values())):
+            batch = iterator.get_next_as_optional()
+        return tf.while_loop(more, another_step, (tf.constant(1), logs, batch))[1]
 
-    steps = first_step if model.steps_per_execution == 1 else several_steps
-    return one_step, steps if model.run_eagerly else tf.function(steps, autograph=False, reduce_retracing=True)
+    return one_step, several_steps if model.run_eagerly else tf.function(
+        several_steps, autograph=False, reduce_retracing=True
+    )
 
 
 def _shape_of(model, data) -> str:
@@ -189,30 +190,3 @@ def _reuse_large_buffers() -> None:
     if _MALLOPT is not None:
         for setting in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
             _MALLOPT(*setting)
-
-
-def _timed_next(iterator):
-    """The next batch, and the seconds until it arrived, a float64 scalar."""
-    start = tf.timestamp()
-    with tf.control_dependencies([start]):
-        batch = iterator.get_next()
-    with tf.device(_HOST):
-        return batch, _time_of(batch) - start
-
-
-def _with_stall_after(logs, stall, next_batch):
-    """Adds the seconds that the device idled between the logs of a step and the next batch, 0 if it was prefetched.
-
-    The step and the next batch have no dependency on each other, so that input and computation overlap.
-    """
-    # A branch needs its condition on the host, so it waits for the step to end on the accelerator.
-    first = next(iter(logs.values()), 0.0)
-    ended = tf.cond(tf.math.is_finite(tf.cast(first, tf.float32)), tf.timestamp, tf.timestamp)
-    with tf.device(_HOST):
-        return stall + tf.maximum(_time_of(next_batch) - ended, 0.0)
-
-
-def _time_of(values):
-    """The time at which all values are available."""
-    with tf.control_dependencies(tf.nest.flatten(values, expand_composites=True)):
-        return tf.timestamp()

@@ -18,10 +18,9 @@ from typing import Any
 
 import tensorflow as tf
 from keras import tree
-from keras.utils import unpack_x_y_sample_weight
 
 from albert_tf.models.inputs import is_overridden
-from albert_tf.models.losses import WeightedMean
+from albert_tf.models.losses import WeightedMean, counting
 from albert_tf.training_step.accumulation import Batch, accumulate
 from albert_tf.training_step.apply_gradients import (
     apply_once,
@@ -67,7 +66,7 @@ def warn_of_changed_variables(model) -> None:
 
 def train_step(model, variables, data) -> dict[str, Any]:
     """One update with this replica's rows; returns the logs of the full batch."""
-    batch, count = Batch(*unpack_x_y_sample_weight(data)), model.gradient_accumulation_steps
+    batch, count = Batch.of(data), model.gradient_accumulation_steps
     weights = None
     if count > 1 or _sums_weights_first(model):  # means are divided by the weights of all microbatches
         weights = sum_over_replicas(
@@ -94,7 +93,7 @@ def train_step(model, variables, data) -> dict[str, Any]:
 
 def test_step(model, data) -> dict[str, Any]:
     """Loss and metrics of this replica's rows; returns the logs so far."""
-    batch = Batch(*unpack_x_y_sample_weight(data))
+    batch = Batch.of(data)
 
     def forward():
         outputs = model(batch.x, training=False)
@@ -169,20 +168,30 @@ def _forward(model, batch: Batch, training: bool) -> tuple[Any, dict[str, Weight
     if model.distillation is None:
         outputs, taught = model(batch.x, training=training), {}
     else:
-        outputs, taught = model.distillation.outputs_and_terms(model, batch.x, training)
+        with counting(batch.counted):
+            outputs, taught = model.distillation.outputs_and_terms(model, batch.x, training)
     return outputs, {**_loss_terms(model, batch, outputs, training), **taught}
 
 
 def _loss_terms(model, batch: Batch, outputs, training: bool) -> dict[str, WeightedMean]:
     """The terms whose means add up to the loss."""
     if is_overridden(model, "compute_loss"):
-        loss = model.loss_of_batch(batch.x, batch.y, outputs, batch.sample_weight, training)
+        loss = model.loss_of_batch(batch.x, batch.y, outputs, _weights_of_rows(batch), training)
         return {"loss": WeightedMean(tf.cast(loss, tf.float32) * batch.rows, batch.rows)}
-    terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
+    with counting(batch.counted):
+        terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
     if added := model.losses:  # from `add_loss` and regularizers; the mean over microbatches counts them once
         total = tf.add_n([tf.cast(tf.reduce_sum(loss), tf.float32) for loss in added])
         terms = {**terms, "added_losses": WeightedMean(total * batch.rows, batch.rows)}
     return terms
+
+
+def _weights_of_rows(batch: Batch):
+    """Sample weights with which a mean over all rows is the mean over those that count."""
+    if batch.counted is None:
+        return batch.sample_weight
+    counted = batch.counted * tf.math.divide_no_nan(tf.cast(tf.size(batch.counted), tf.float32), batch.rows)
+    return counted if batch.sample_weight is None else counted * tf.cast(batch.sample_weight, tf.float32)
 
 
 def _weights(terms: dict[str, WeightedMean]) -> dict[str, Any]:
@@ -196,10 +205,11 @@ def _loss_contribution(terms: dict[str, WeightedMean], weights: dict[str, Any]):
 
 def _reported(model, batch: Batch, outputs, terms: dict[str, WeightedMean]):
     """Total and weight of each loss and metric term by name, and the epsilons by name."""
-    if is_overridden(model, "compute_loss") and batch.y is not None:
-        terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
-    if batch.y is not None or not model.label_fields():
-        terms = {**terms, **model.term_source().metric_terms(batch.y, outputs)}
+    with counting(batch.counted):
+        if is_overridden(model, "compute_loss") and batch.y is not None:
+            terms = model.term_source().loss_terms(batch.y, outputs, batch.sample_weight)
+        if batch.y is not None or not model.label_fields():
+            terms = {**terms, **model.term_source().metric_terms(batch.y, outputs)}
     means = {name: (term.total, term.weight) for name, term in terms.items()}
     return means, {name: tf.constant(term.epsilon) for name, term in terms.items()}
 

@@ -38,7 +38,7 @@ class StepMonitor:
         strategy: a tf.distribute strategy.
 
     Attributes:
-        input_stall_seconds: total time that devices have waited for batches.
+        input_stall_seconds: total time for which the host has waited for batches; NaN if it is not measured.
         on_compile: called when a step is traced, with the shape of its inputs, such as "32 x 128", or "" if it varies,
             and None; once it was compiled and started, with the shape and the seconds which that took.
     """
@@ -51,9 +51,9 @@ class StepMonitor:
             self._loss, self._rate = (_same_everywhere(tf.zeros([])) for _ in range(2))
             self._step, self._failed = _same_everywhere(tf.zeros([], tf.int64)), _same_everywhere(tf.constant(False))
 
-    def add_input_stall(self, seconds) -> None:
+    def add_input_stall(self, seconds: float) -> None:
         """Adds to the total input stall."""
-        self.input_stall_seconds += float(seconds)
+        self.input_stall_seconds += seconds
 
     def record(self, optimizer, loss, gradients) -> None:
         """Records loss and gradients of the full batch; called in the step, before the update."""

@@ -1,5 +1,6 @@
 """Proves that every layer builds, runs eagerly, in a graph, under XLA and in bfloat16, and saves and loads itself."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -107,3 +108,13 @@ def test_a_sequence_that_is_too_long():
     embeddings = layers.AlbertEmbeddings(CONFIG)
     with pytest.raises(ValueError, match=r"Received: length=13, max_position_embeddings=12; truncate"):
         embeddings(integers(30, 1, 13), integers(2, 1, 13))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_outputs_of_specs_in_float32(case):
+    make, inputs, (_, _) = CASES[case]
+    half = type(make()).from_config({**make().get_config(), "dtype": "mixed_bfloat16"})
+    expected = half(*inputs)  # which casts them
+    found = half.compute_output_spec(*(keras.KerasTensor(array.shape, str(array.dtype)) for array in inputs))
+    for spec, array in zip(keras.tree.flatten(found), keras.tree.flatten(expected), strict=True):
+        assert (spec.shape, spec.dtype) == (tuple(array.shape), keras.backend.standardize_dtype(array.dtype))

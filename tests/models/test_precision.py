@@ -118,3 +118,18 @@ def test_moments(kind, dtype):
     # Bits that bfloat16 does not have: the moments were computed wider, not only stored so.
     values = ops.convert_to_numpy(model.optimizer._momentums[0])
     assert np.any(values != ops.convert_to_numpy(ops.cast(ops.cast(values, "bfloat16"), "float32")))
+
+
+@pytest.mark.parametrize("kind", [AlbertEncoder, AlbertForPreTraining])
+def test_a_map_of_policies_is_saved(kind, tmp_path):
+    policies = keras.dtype_policies.DTypePolicyMap("mixed_bfloat16")
+    policies[".*pooler"] = keras.dtype_policies.get("float32")
+    model = kind(CONFIG, dtype=policies)
+    inputs = {"input_ids": np.full((2, 5), 7)}
+    expected = model(inputs)
+    model.save(tmp_path / "model.keras")
+    for again in (keras.saving.load_model(tmp_path / "model.keras"), kind.from_config(model.get_config())):
+        again.set_weights(model.get_weights())
+        assert getattr(again, "encoder", again).pooler.compute_dtype == "float32"
+        for name, array in again(inputs).items():
+            np.testing.assert_array_equal(array, expected[name], err_msg=name)

@@ -31,7 +31,7 @@ MODELS = {
     "pretraining": (albert_tf.AlbertForPreTraining, {}),
     "classifier": (albert_tf.AlbertForSequenceClassification, {"num_labels": 3}),
     "regression": (albert_tf.AlbertForSequenceClassification, {"problem": "regression"}),
-    "squad_v1": (albert_tf.AlbertForQuestionAnswering, {"head": "span"}),
+    "squad_v1": (albert_tf.AlbertForQuestionAnswering, {"head": "span", "mask_padding": False}),
     "squad_v2": (albert_tf.AlbertForQuestionAnswering, {"head": "beam", "start_n_top": 3, "end_n_top": 2}),
 }
 

@@ -48,7 +48,7 @@ MODELS = {
     "AlbertForMaskedLM": {},
     "AlbertForSequenceClassification": {"num_labels": 3},
     "AlbertForTokenClassification": {"num_labels": 5},
-    "AlbertForQuestionAnswering": {},
+    "AlbertForQuestionAnswering": {"mask_padding": False},
     "AlbertForMultipleChoice": {},
 }
 

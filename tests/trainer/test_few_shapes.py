@@ -12,11 +12,12 @@ from albert_tf import (
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
 )
-from albert_tf.data.finetuning import batches
-from albert_tf.data.finetuning.batches import training_dataset
+from albert_tf.data.finetuning.batches import COUNTED, training_dataset
+from albert_tf.data.finetuning.batches import _with_counts as with_counts
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.tasks.learned import LabelledRows
 from albert_tf.trainer import finetune
+from albert_tf.trainer.run_folder import METRICS_FILE, read_metrics
 from tests.toy_task import CONFIG, mood_rows, tokenizer
 from tests.trainer.mood_runs import options_for, write_files
 
@@ -58,24 +59,22 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_that_fill_a_batch_do_not_count(kind, weights):
     make, axes, labels = KINDS[kind]
-    model, inputs = make(), {"input_ids": label_ids(30000, *axes, LENGTH)}
+    inputs = {"input_ids": label_ids(30000, *axes, LENGTH)}
     if kind == "beam":
         inputs |= {name: labels[name] for name in ("start_positions",)}
-
-    def with_copies(arrays):
-        return keras.tree.map_structure(lambda array: np.concatenate([array, *[array[-1:]] * COPIES]), arrays)
-
-    filled = [*map(with_copies, (inputs, labels)), *([] if weights is None else [with_copies(weights)])]
-    filled = batches._without_copies(*filled, copies=COPIES)
-    whole, short = (
-        model.loss_terms(labels, model(inputs), weights)
-        for inputs, labels, weights in (filled, (inputs, labels, weights))
-    )
-    for name, term in short.items():
-        np.testing.assert_allclose(whole[name].mean(), term.mean(), rtol=2e-6, err_msg=name)
-    if kind in ("classes", "tags", "choices"):  # metrics ignore weights
-        metrics = [model.metric_terms(labels, model(inputs)) for inputs, labels, _ in (filled, (inputs, labels, None))]
-        np.testing.assert_allclose(*(terms["accuracy"].mean() for terms in metrics), rtol=1e-6)
+    short = (inputs, labels) if weights is None else (inputs, labels, weights)
+    filled = keras.tree.map_structure(lambda array: np.concatenate([array, *[array[-1:]] * COPIES]), short)
+    found = []
+    for batches_of_epoch in ([filled, short], [with_counts(*filled, copies=0), with_counts(*filled, copies=COPIES)]):
+        keras.utils.set_random_seed(1)
+        model = make()
+        model.compile(keras.optimizers.SGD(0.1), run_eagerly=True)
+        logs = [model.train_on_batch(*batch, return_dict=True) for batch in batches_of_epoch][-1]  # of both batches
+        found.append({**logs, **model.variables_by_path()})
+    expected, counted = found
+    assert counted.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(np.array(counted[name]), np.array(value), atol=2e-6, rtol=1e-5, err_msg=name)
 
 
 def test_batches_have_few_shapes_and_every_example_once():
@@ -87,14 +86,14 @@ def test_batches_have_few_shapes_and_every_example_once():
     assert {tuple(inputs["input_ids"].shape) for _, (inputs, *_), _ in rows} == {(8, 16), (8, 32), (8, 50)}
     for _, (inputs, labels, weights), (theirs, their_labels) in rows:
         count, length = theirs["input_ids"].shape
-        np.testing.assert_array_equal(labels, [*their_labels, *[-100] * (8 - count)])
-        np.testing.assert_array_equal(weights, [1] * count + [0] * (8 - count))
+        np.testing.assert_array_equal(labels[:count], their_labels)
+        np.testing.assert_array_equal(weights[COUNTED], [1] * count + [0] * (8 - count))
         width = min(length, inputs["input_ids"].shape[1])
         np.testing.assert_array_equal(inputs["input_ids"][:count, :width], theirs["input_ids"][:, :width])
         assert not np.any(inputs["attention_mask"][:, width:])
 
 
-def test_a_run_gives_the_same_model(tmp_path, request):
+def test_a_run_gives_the_same_model_and_logs(tmp_path, request):
     files = write_files(tmp_path)
     options = {"max_length": 16, "head_dropout": 0.0, "optimizer": "lamb"}
     finetune(options_for(files, tmp_path / "plain", **options))
@@ -103,3 +102,5 @@ def test_a_run_gives_the_same_model(tmp_path, request):
     plain, few = (safetensors.numpy.load_file(tmp_path / name / "model.safetensors") for name in ("plain", "few"))
     for name, array in plain.items():
         np.testing.assert_allclose(few[name], array, rtol=0, atol=1e-5, err_msg=name)
+    logs = [[entry["loss"] for entry in read_metrics(tmp_path / name / METRICS_FILE)] for name in ("plain", "few")]
+    assert logs[1] == pytest.approx(logs[0], abs=1e-5)

@@ -1,6 +1,7 @@
 """The progress line keeps the step, the loss and the remaining time on narrow terminals."""
 
 import io
+import math
 import time
 
 import pytest
@@ -32,6 +33,7 @@ def test_what_matters_fits(width):
     assert "loss 9.540" in last
     assert last.rstrip().endswith(("-:--:--", "0:00:00")) or last.rstrip()[-3] == ":"
     assert ("input wait" in last) == (width == 140)
+    assert "input wait" not in str(Speed(4300.0, 0.959, math.nan))
 
 
 def test_it_says_what_is_compiled():

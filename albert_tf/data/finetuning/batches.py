@@ -10,10 +10,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
-from albert_tf.data.finetuning.encoded import IGNORED_LABEL, Inputs, epoch_batches
+from albert_tf.data.finetuning.encoded import Inputs, epoch_batches
 from albert_tf.data.sharding import EVERYTHING, InputShard
 
 LastBatch = Literal["short", "filled", "dropped"]
+# Of filled batches, the sample weights are a dict: whether a row counts, and its weight if rows have weights.
+COUNTED, WEIGHTS = "counted", "weights"
 
 
 class TrainingExamples(Protocol):
@@ -36,7 +38,7 @@ def steps_per_epoch(num_examples: int, batch_size: int, last_batch: LastBatch = 
         num_examples: N.
         batch_size: B.
         last_batch: of the examples that do not fill a batch: it is `"short"`; is `"filled"` with copies, which do not
-            count in the loss; or is `"dropped"`, with others in each epoch.
+            count; or is `"dropped"`, with others in each epoch.
 
     Raises:
         ValueError: there are fewer examples than a batch holds, which would be dropped.
@@ -72,7 +74,7 @@ def training_dataset(
         batch_size: B.
         seed: of the order.
         first_step: number of batches to skip, without making them.
-        last_batch: as in `steps_per_epoch`. With `"filled"`, all batches have weights.
+        last_batch: as in `steps_per_epoch`. With `"filled"`, the weights say which rows count.
         shard: this host's rows of each batch, in batches of its replicas. With several, no batch must be short.
         multiple: see `EncodedTexts.batch`.
 
@@ -89,7 +91,7 @@ def training_dataset(
             return examples.training_batch(rows, multiple)
         copies = batch_size - len(rows)
         batch = examples.training_batch(np.pad(rows, (0, copies), mode="edge"), multiple)
-        return _without_copies(*batch, copies=copies)
+        return _with_counts(*batch, copies=copies)
 
     def batches() -> Iterator[tuple[Any, ...]]:
         epoch, skipped = divmod(first_step, steps_per_epoch(len(examples.lengths), batch_size, last_batch))
@@ -108,11 +110,10 @@ def training_dataset(
     return without_autotuning(dataset)
 
 
-def _without_copies(inputs: Inputs, labels: Any, weights: Any = 1.0, *, copies: int) -> tuple[Inputs, Any, np.ndarray]:
-    """A batch whose last rows do not count in the loss, and where labels are classes not in metrics either."""
+def _with_counts(
+    inputs: Inputs, labels: Any, weights: Any = None, *, copies: int
+) -> tuple[Inputs, Any, dict[str, Any]]:
+    """A batch whose last rows are copies, which count neither in the loss nor in metrics."""
     rows = len(inputs["input_ids"])
-    is_copy = np.arange(rows) >= rows - copies
-    weights = (~is_copy * weights).astype(np.float32)
-    if not isinstance(labels, np.ndarray) or labels.dtype.kind != "i":
-        return inputs, labels, weights * np.float32(rows / (rows - copies))  # means are divided by the number of rows
-    return inputs, np.where(np.expand_dims(is_copy, [*range(1, labels.ndim)]), IGNORED_LABEL, labels), weights
+    counted = (np.arange(rows) < rows - copies).astype(np.float32)
+    return inputs, labels, {COUNTED: counted} if weights is None else {COUNTED: counted, WEIGHTS: weights}

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_TOKENS = 1024
 # Labels to be ignored, as in Hugging Face's data.
 IGNORED_LABEL = -100
+# Logit of a token that cannot be in an answer.
+IMPOSSIBLE = np.float32(-1e9)
 # A rough number for texts that are not tokenized yet.
 BYTES_PER_TOKEN = 4
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from albert_tf.data.finetuning.encoded import IMPOSSIBLE
 from albert_tf.tasks.outputs import Computed
 from albert_tf.tasks.question_answering.questions import QuestionWindows
 from albert_tf.tokenization.spans import trim_span
 
-# Logit of a token that cannot be in an answer.
-IMPOSSIBLE = np.float32(-1e9)
 # The arrays of SpanScores, in order.
 _ARRAYS = ("starts", "start_scores", "ends", "end_scores", "no_answer")
 
