@@ -21,6 +21,7 @@ __all__ = [
     "OpenModel",
     "TrainableSavedModel",
     "applies_summed_gradients",
+    "direction_of",
     "index_of",
     "is_evaluated_by_fit",
     "layers_within",
@@ -104,6 +105,11 @@ def is_evaluated_by_fit(arguments: dict[str, Any]) -> bool:
 def set_direction(metric: keras.metrics.Metric, direction: str) -> None:
     """Tells callbacks with mode="auto" which way a metric is better, "up" or "down"."""
     metric._direction = direction
+
+
+def direction_of(metric: keras.metrics.Metric) -> str | None:
+    """Which way a metric is better, "up" or "down"; None if it does not say."""
+    return getattr(metric, "_direction", None)
 
 
 def layers_within(layer: keras.layers.Layer, recursive: bool = True) -> list[keras.layers.Layer]:

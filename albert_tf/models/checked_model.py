@@ -4,25 +4,51 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
+from albert_tf.data.finetuning.text_counts import TextCounts, count_texts, report
 from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit
 from albert_tf.layers.base import not_quantizable
-from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
+from albert_tf.models.inputs import (
+    TEXT_INPUTS,
+    Fields,
+    as_arrays,
+    check_inputs,
+    check_labels,
+    class_factors,
+    class_weights_by_id,
+    has_several_labels,
+    is_overridden,
+)
 from albert_tf.models.preprocessor import Preprocessor
-from albert_tf.models.texts import TextBatches, columns_of, in_batches, one_batch, with_ids
+from albert_tf.models.texts import (
+    EncodedBatches,
+    TextBatches,
+    columns_of,
+    in_batches,
+    is_table,
+    not_texts,
+    one_batch,
+    texts_of,
+    with_ids,
+)
 
 
 class _Checks:
-    """Checks the data of one call of `fit`, `evaluate` or `predict`; batches of a generator as they are drawn."""
+    """Checks the data of one call of `fit`, `evaluate` or `predict`; batches of a generator as they are drawn.
+
+    Texts in datasets become inputs as they are drawn; the call says at its end how many were cut or empty.
+    """
 
     def __init__(self, model: "CheckedModel", step: str):
         self._model, self._labelled = model, step != "predict_step"
         self._is_checked = not is_overridden(model, step)  # a user's step may take anything
         self._error: ValueError | None = None
+        self._counts = TextCounts()
 
     def __enter__(self):
         return self
@@ -33,51 +59,126 @@ class _Checks:
             self._error = ValueError(reason[0])
         if self._error is not None:
             raise self._error from None
+        report(self._counts)
 
-    def data(self, x, y=None) -> tuple[Any, Any]:
-        """Checks what can be checked now; returns inputs and labels for Keras."""
+    def data(self, x, y=None, weights=None, class_weight=None, shuffle=False) -> tuple[Any, Any, Any]:
+        """Checks what can be checked now; returns inputs, labels and weights for Keras.
+
+        Args:
+            x, y, weights: the data, as in `fit`.
+            class_weight: None, or weights of classes that are made to those of arrays.
+            shuffle: whether batches of a PyDataset come in another order in each epoch.
+        """
+        if isinstance(x, dict | list | tuple | str) or hasattr(x, "__array__") or keras.ops.is_tensor(x):
+            x, y, weights = self._batch((x, y, weights))
+            return x, y, weights if class_weight is None else class_factors(self._model, y, class_weight)
+        if class_weight is not None:
+            raise _without_class_weight(class_weight, f"a {type(x).__name__}")
         if isinstance(x, TextBatches):
-            return self._model.data_of(x), y
-        if (columns := columns_of(self._model, x)) is not None:
-            inputs: Any = one_batch(self._model, columns)
-            x, y = inputs, with_ids(self._model, y)
-        if not self._is_checked:
-            return x, y
-        if isinstance(x, types.GeneratorType):
-            return self._checked_batches(x), y
-        if isinstance(x, keras.utils.PyDataset):
-            self._batch(x[0])
-        elif hasattr(x, "element_spec"):
-            if all(hasattr(spec, "dtype") for spec in keras.tree.flatten(x.element_spec)):
-                self._batch(x.element_spec)
-        elif isinstance(x, dict | list | tuple | str) or hasattr(x, "__array__") or keras.ops.is_tensor(x):
-            return self._checked(x, y)
-        return x, y
+            x = self._model.data_of(x)
+        elif isinstance(x, types.GeneratorType):
+            check = self._noted(self._drawn)
+            x = (check(batch) for batch in x)
+        elif isinstance(x, keras.utils.PyDataset):
+            if self._columns(x[0]) is None:
+                self._batch(x[0])
+            else:
+                x = self._model.data_of(EncodedBatches(x, self._noted(self._packed), shuffle))
+                self._counts = TextCounts()  # without the first batch, which has shown the types
+        elif hasattr(x, "element_spec") and all(hasattr(spec, "dtype") for spec in keras.tree.flatten(x.element_spec)):
+            x = self._dataset(x)
+        return x, y, weights
 
     def validation_data(self, data):
         """As `data`, for the argument `validation_data`."""
         if not isinstance(data, list | tuple):
             return self.data(data)[0]
-        x, y, *weights = data
-        return *self.data(x, y), *weights
+        x, y, weights = self.data(*data)
+        return (x, y) if weights is None else (x, y, weights)
 
-    def _checked(self, x, y):
-        x, sizes = check_inputs(self._model, x)
-        return x, check_labels(self._model, y, sizes) if self._labelled else y
+    def _columns(self, batch) -> list[list[Any]] | None:
+        """The texts of a batch."""
+        return columns_of(self._model, _unpacked(batch)[0])
 
-    def _batch(self, batch) -> tuple:
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
-        x, y = self._checked(x, y)
+    def _batch(self, batch) -> tuple[Any, Any, Any]:
+        x, y, weights = _unpacked(batch)
+        if (columns := columns_of(self._model, x)) is not None:
+            x, y = self._inputs(*columns), self._ids(y)
+        elif is_table(y):
+            y = self._ids(y)
+        if self._is_checked:
+            x, sizes = check_inputs(self._model, x)
+            y = check_labels(self._model, y, sizes) if self._labelled else y
+        return x, y, as_arrays(weights)
+
+    def _packed(self, batch) -> tuple:
+        x, y, weights = self._batch(batch)
         return (x,) if y is None else (x, y) if weights is None else (x, y, weights)
 
-    def _checked_batches(self, batches) -> Iterator[tuple]:
-        for batch in batches:
+    def _drawn(self, batch) -> tuple:
+        if self._columns(batch) is not None:  # Keras would take the length of the first batches for that of all
+            raise not_texts(self._model, batch, "a generator; pass a list or a PyDataset")
+        return self._packed(batch)
+
+    def _inputs(self, *columns) -> Any:
+        with count_texts() as counts:
+            inputs = one_batch(self._model, [list(column) for column in columns])
+        self._counts.add(counts)
+        return inputs
+
+    def _ids(self, y):
+        """Labels with ids in the place of names."""
+        y = with_ids(self._model, y)
+        is_object = isinstance(y, np.ndarray) and y.dtype.kind == "O"
+        if texts := np.ravel(y).tolist() if is_object else texts_of(y):
+            raise ValueError(
+                f"Labels must be numbers, or names of the model's labels. Received: {texts[0]!r}; in a dataset, pairs "
+                "of texts without labels are ((texts, pairs),)."
+            )
+        return y
+
+    def _dataset(self, dataset):
+        """Checks the spec of a `tf.data.Dataset`; makes inputs of texts."""
+        spec = keras.tree.map_structure(  # strings as arrays without rows
+            lambda spec: np.empty([size or 0 for size in spec.shape], object) if spec.dtype == "string" else spec,
+            dataset.element_spec,
+        )
+        if self._columns(spec) is None:
+            self._batch(dataset.element_spec)
+            return dataset
+        from albert_tf.data.encoded_dataset import encoded_dataset
+
+        y = _unpacked(spec)[1]
+        if self._labelled and not isinstance(y, np.ndarray):
+            check_labels(self._model, y, {})
+        width = [self._model.num_labels] if getattr(self._model, "problem", "") == "multi_label" else []
+        return encoded_dataset(dataset, self._noted(self._inputs), self._noted(self._ids), list(TEXT_INPUTS), width)
+
+    def _noted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose ValueErrors this call raises, as TensorFlow wraps those from its threads."""
+
+        def call(*args):
             try:
-                checked = self._batch(batch)
+                return function(*args)
             except ValueError as error:
                 self._error = error
                 raise
-            yield checked
+
+        return call
+
+
+def _unpacked(batch) -> tuple[Any, Any, Any]:
+    """Inputs, labels and weights of a batch; a list of strings is one of texts alone."""
+    is_texts = isinstance(batch, list) and any(isinstance(text, str) for text in batch)
+    return keras.utils.unpack_x_y_sample_weight((batch,) if is_texts else batch)
+
+
+def _without_class_weight(class_weight, received: str) -> ValueError:
+    return ValueError(
+        f"`class_weight` of several labels must go with arrays or texts, without `validation_split`. Received: "
+        f"class_weight={class_weight} and {received}; pass `validation_data`, or `sample_weight`: one per row, or one "
+        "per label."
+    )
 
 
 def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., Any]:
@@ -92,16 +193,27 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
         named = signature.bind(self, *args, **kwargs).arguments
         others = named.pop("kwargs", {})
         named = {name: value for name, value in {**named, **others}.items() if name != "self"}
-        check_class_weight(self, named.get("class_weight"))
+        if class_weight := class_weights_by_id(self, named.pop("class_weight", None), named.get("sample_weight")):
+            named["class_weight"] = class_weight
         if makes_batches and is_labelled:
             named["callbacks"] = self.callback_list(method.__name__, **named)
         if makes_batches:
             named = in_batches(self, named, method.__name__)
-        data, labels = named.pop("x", None), named.pop("y", None)
+        data = named.pop("x", None)
+        rest = [named.pop(name, None) for name in ("y", "sample_weight")]
+        if has_several_labels(self) and (class_weight := named.pop("class_weight", None)):
+            if named.get("validation_split"):
+                raise _without_class_weight(class_weight, f"validation_split={named['validation_split']}")
+            rest.append(class_weight)
         with _Checks(self, step) as checks:
             if named.get("validation_data") is not None:
                 named["validation_data"] = checks.validation_data(named["validation_data"])
-            x, y = checks.data(data, labels)
+            is_fit = method.__name__ == "fit"
+            x, y, weights = checks.data(data, *rest, shuffle=is_fit and named.get("shuffle", True))
+            if weights is not None:
+                named["sample_weight"] = weights
+            if is_fit and x is not data and isinstance(data, keras.utils.PyDataset):
+                named["shuffle"] = False  # it is done by then
             if not is_labelled and isinstance(x, dict) and not any(map(len, x.values())):
                 return keras.Model.predict_on_batch(self, x)  # `predict` of Keras fails without a batch
             outputs = method(self, x, *([y] if is_labelled else []), **named)

@@ -4,13 +4,14 @@ Letters: B batch.
 """
 
 import inspect
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import keras
 from keras import ops, tree
 
-from albert_tf.keras_internals import CompileMetrics, LossFunctionWrapper, set_direction
+from albert_tf.keras_internals import CompileMetrics, LossFunctionWrapper, direction_of, set_direction
 from albert_tf.models.losses import WeightedMean, as_factors
 
 # Functions that take probabilities by default, and classes that can take logits.
@@ -21,6 +22,9 @@ _CLASS_OF_FUNCTION: dict[Any, type] = {
     keras.losses.categorical_focal_crossentropy: keras.losses.CategoricalFocalCrossentropy,
     keras.losses.sparse_categorical_crossentropy: keras.losses.SparseCategoricalCrossentropy,
 }
+
+# What makes probabilities of logits, by how they are imitated.
+_ACTIVATIONS = {"classes": "softmax", "classes_of_tokens": "softmax", "decisions": "sigmoid"}
 
 
 def on_logits(loss: Any) -> Any:
@@ -72,6 +76,86 @@ def without_accuracy(metrics: Any) -> Any:
     if isinstance(metrics, (list, tuple)):
         return [without_accuracy(metric) for metric in metrics if metric != "accuracy"]
     return [] if metrics == "accuracy" else metrics
+
+
+@keras.saving.register_keras_serializable("albert_tf")
+class OnProbabilities(keras.metrics.Metric):
+    """A metric of probabilities for models, which return logits.
+
+    Args:
+        metric: the metric.
+        activation: str. What makes probabilities of logits, `"softmax"` or `"sigmoid"`.
+        name: str.
+    """
+
+    def __init__(self, metric: keras.metrics.Metric, activation: str, name: str):
+        super().__init__(name=name)
+        self.metric, self.activation = metric, activation
+        if direction := direction_of(metric):
+            set_direction(self, direction)
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        probabilities = keras.activations.get(self.activation)(ops.cast(y_pred, "float32"))
+        return self.metric.update_state(y_true, probabilities, sample_weight)
+
+    def result(self):
+        return self.metric.result()
+
+    def reset_state(self):
+        self.metric.reset_state()
+
+    def get_config(self):
+        metric = keras.saving.serialize_keras_object(self.metric)
+        return {"metric": metric, "activation": self.activation, "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**{**config, "metric": keras.saving.deserialize_keras_object(config["metric"])})
+
+
+def on_probabilities(metric: Any, kinds: Collection[str]) -> Any:
+    """Gives probabilities to a metric of Keras that wants them, such as AUC; it would take logits for them in silence.
+
+    Args:
+        metric: one metric as in `keras.Model.compile`, or None. One configured for logits stays as it is.
+        kinds: what the logits of the model are, the values of `TrainableModel.imitated`.
+
+    Returns:
+        An OnProbabilities, or `metric`.
+    """
+    activations = {_ACTIVATIONS.get(kind) for kind in kinds}
+    activation = activations.pop() if len(activations) == 1 else None
+    if activation is None or metric is None:
+        return metric
+    known, name = metric, metric if isinstance(metric, str) else None
+    if metric in ("accuracy", "acc"):
+        if activation == "softmax":
+            return metric
+        known = keras.metrics.BinaryAccuracy  # Keras would compare the largest of several labels
+    elif inspect.isfunction(metric) and metric.__module__.startswith("keras."):
+        known = next((kind for kind in vars(keras.metrics).values() if _function_of(kind) == metric.__name__), metric)
+    known = keras.metrics.get(known)
+    return OnProbabilities(known, activation, name or known.name) if _wants_probabilities(known) else metric
+
+
+def _function_of(kind: Any) -> str:
+    """The name of the function that a class of metrics is of."""
+    is_metric = inspect.isclass(kind) and issubclass(kind, keras.metrics.Metric)
+    return re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower() if is_metric else ""
+
+
+def _wants_probabilities(metric: Any) -> bool:
+    if not type(metric).__module__.startswith("keras."):  # a user's own
+        return False
+    config = metric.get_config()
+    if "from_logits" in config:
+        return not config["from_logits"]
+    if "num_thresholds" in config or isinstance(metric, keras.metrics.KLDivergence):
+        return True
+    if config.get("threshold", 0.5) is None:  # the largest counts
+        return False
+    thresholds = tree.flatten([config[name] for name in ("threshold", "thresholds") if name in config])
+    return bool(thresholds) and all(value is None or 0 < value < 1 for value in thresholds)
 
 
 class CompiledLosses:

@@ -3,7 +3,7 @@
 | data                                                           | validated                                          |
 |----------------------------------------------------------------|----------------------------------------------------|
 | arrays, lists, tables, eager tensors in host memory            | everything, all rows, before the first step        |
-| a Python generator                                             | everything, each batch as it is drawn              |
+| a Python generator, a `keras.utils.PyDataset` of texts         | everything, each batch as it is drawn              |
 | a `keras.utils.PyDataset`                                      | everything, in its first batch                     |
 | a `tf.data.Dataset`                                            | names, types and shapes, from its `element_spec`   |
 | symbolic tensors and tensors in an accelerator's memory        | names, types and shapes                            |
@@ -15,7 +15,8 @@ In the last three rows reading values would stall the accelerator. There, ids ou
 Letters: B batch, L sequence, C choices, P predictions, S examples of a row.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import keras
@@ -117,7 +118,7 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
         raise ValueError(f"{type(model).__name__} got no labels; pass them after the inputs: (inputs, labels).")
     fields = _expected_labels(model)
     if not fields:
-        return labels
+        return as_arrays(labels)
     is_single = "labels" in fields
     if is_single == isinstance(labels, Mapping):
         wanted = "one array" if is_single else f"a dict of {', '.join(fields)}"
@@ -134,14 +135,59 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
     return arrays["labels"] if is_single else arrays
 
 
-def check_class_weight(model, class_weight) -> None:
-    """Raises ValueError for class weights if rows have several labels: Keras would weigh each row by one of them."""
-    fields = (class_weight is not None and _expected_labels(model)) or {}
-    if "labels" in fields and len(fields["labels"].axes) > 1:
+def class_weights_by_id(model, class_weight, sample_weight=None) -> dict[int, float] | None:
+    """Weights of classes by their ids, given by ids or by names; raises ValueError for others."""
+    if class_weight is None:
+        return None
+    ids = {name: index for index, name in enumerate(getattr(model, "labels", ()))}
+    is_number = getattr(model, "problem", "") == "regression"
+    if is_number or sample_weight is not None or not isinstance(class_weight, Mapping):
+        wanted = "None for numbers" if is_number else "a dict, by ids or names of classes, without `sample_weight`"
         raise ValueError(
-            f"`class_weight` must be None for a model whose rows have several labels. Received: class_weight="
-            f"{class_weight}; pass `sample_weight`: one per row, or for labels of tokens one per token."
+            f"`class_weight` must be {wanted}. Received: class_weight={class_weight!r}, and "
+            f"{'no' if sample_weight is None else 'some'} sample weights; if both are meant, multiply them."
         )
+    weights = dict.fromkeys(range(len(ids)), 1.0)
+    for key, weight in class_weight.items():
+        is_id = isinstance(key, Integral) and (key in weights or (key >= 0 and not ids))
+        if not is_id and key not in ids:
+            cure = nearest(str(key), ids, otherwise=f"; {_class_ids(model)}.")
+            raise ValueError(f"`class_weight` must be of the model's classes. Received: {key!r}{cure}")
+        if not isinstance(weight, Real) or not 0 <= weight < float("inf"):
+            raise ValueError(f"`class_weight` must be numbers from 0. Received: {weight!r} for {key!r}.")
+        weights[int(key) if is_id else ids[key]] = float(weight)
+    return weights
+
+
+def has_several_labels(model) -> bool:
+    """Whether rows have several labels, each with a weight of its own."""
+    return len(model.label_fields().get("labels", Field("B")).axes) > 1
+
+
+def class_factors(model, labels, class_weight: Mapping[int, float]) -> np.ndarray:
+    """Sample weights of labels by the weights of their classes, 1 for those without.
+
+    Returns:
+        float32 [B], for labels of tokens [B, L], for decisions about several labels [B, C].
+    """
+    if has_several_labels(model) and model.loss is not None:
+        raise ValueError(
+            f"`class_weight` of several labels must go with the model's own loss. Received: loss={model.loss!r}; leave "
+            "`loss` out of compile, or pass `sample_weight`."
+        )
+    if isinstance(labels, Mapping | tuple):
+        raise ValueError(f"`class_weight` must be None for several outputs. Received: {class_weight}.")
+    labels, table = np.asarray(labels), np.ones(max(class_weight, default=0) + 1, "float32")
+    table[list(class_weight)] = list(class_weight.values())
+    axes = model.label_fields().get("labels", Field("B")).axes
+    if axes == "BC":
+        return np.broadcast_to(table, labels.shape)
+    if axes == "B":
+        labels = labels.reshape(len(labels), -1)
+        labels = labels[:, 0] if labels.shape[1] == 1 else labels.argmax(1)  # one-hot
+    labels = np.rint(labels).astype(int)
+    is_class = (labels >= 0) & (labels < len(table))
+    return np.where(is_class, table[np.where(is_class, labels, 0)], np.float32(1))
 
 
 def only(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,8 +195,23 @@ def only(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in inputs.items() if name in fields}
 
 
+def as_arrays(values):
+    """Labels or weights with arrays in the place of lists: one, or a dict or a list with one for each output."""
+    if values is None:
+        return None
+    if isinstance(values, Mapping):
+        return {name: as_arrays(value) for name, value in values.items()}
+    if isinstance(values, list | tuple) and _holds_arrays(values):
+        return tuple(map(_as_array, values))
+    return _as_array(values)
+
+
+def _holds_arrays(values: Sequence[Any]) -> bool:
+    return any(hasattr(value, "shape") and value.shape != () for value in values)
+
+
 def _named(fields: Fields, arrays) -> dict[str, Any]:
-    if isinstance(arrays, list | tuple) and any(hasattr(value, "shape") and value.shape != () for value in arrays):
+    if isinstance(arrays, list | tuple) and _holds_arrays(arrays):
         if len(arrays) > len(fields):
             raise ValueError(f"Received {len(arrays)} arrays for {len(fields)} inputs ({', '.join(fields)}).")
         arrays = dict(zip(fields, arrays))

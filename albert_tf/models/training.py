@@ -10,7 +10,7 @@ from keras import ops
 from albert_tf.keras_internals import DotNotTrackScope
 from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_tpu
 from albert_tf.models.checked_model import CheckedModel
-from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, without_accuracy
+from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, on_probabilities, without_accuracy
 from albert_tf.models.distillation import Distillation, Imitation
 from albert_tf.models.inputs import is_overridden
 from albert_tf.models.layer_calls import check_scan, remat_span
@@ -94,7 +94,8 @@ class TrainableModel(CheckedModel):
         """As `keras.Model.compile`; without `loss` the model minimises the loss of its task.
 
         Losses are computed from logits: a loss given by name is configured for logits, and a loss configured for
-        probabilities is an error. Without `loss`, "accuracy" is that of the task, which ignores labels of -100.
+        probabilities is an error. Metrics of Keras that want probabilities get them, unless configured for logits.
+        Without `loss`, "accuracy" is that of the task, which ignores labels of -100.
 
         Args:
             gradient_accumulation_steps: int. Number of microbatches into which `fit` splits each device's rows of a
@@ -132,6 +133,11 @@ class TrainableModel(CheckedModel):
                 )
             if "accuracy" in self.reported_terms():
                 metrics = without_accuracy(metrics)
+        with self.strategy_scope():
+            metrics, weighted_metrics = (
+                keras.tree.map_structure(lambda metric: on_probabilities(metric, self.imitated.values()), given)
+                for given in (metrics, weighted_metrics)
+            )
         self.loss = self.reported_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
         super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
         encoder.training_kernels = for_own_step() if self.has_own_step and not self.jit_compile else for_layers()

@@ -41,6 +41,49 @@ def accuracy(logits):
     return accuracy
 
 
+# === Metrics ===
+
+
+@pytest.mark.parametrize("problem", ["classification", "multi_label"])
+@pytest.mark.parametrize(
+    ("given", "name", "metric"),
+    [
+        ("AUC", "AUC", keras.metrics.AUC()),
+        ("bce", "bce", keras.metrics.BinaryCrossentropy()),
+        (keras.metrics.binary_accuracy, "binary_accuracy", keras.metrics.BinaryAccuracy()),
+        (keras.metrics.BinaryIoU([1], 0.4), "binary_io_u", keras.metrics.BinaryIoU([1], 0.4)),
+        (keras.metrics.F1Score("micro", 0.5), "f1_score", keras.metrics.F1Score("micro", 0.5)),
+        (keras.metrics.Precision(0.4, name="p"), "p", keras.metrics.Precision(0.4)),
+        (keras.metrics.RecallAtPrecision(0.4, name="r"), "r", keras.metrics.RecallAtPrecision(0.4)),
+    ],
+)
+def test_metrics_of_probabilities_get_them(given, name, metric, problem):
+    keras.utils.set_random_seed(3)
+    model = AlbertForSequenceClassification(WIDE, num_labels=CLASSES, problem=problem)
+    loss = "categorical_crossentropy" if problem == "classification" else None
+    model.compile("sgd", loss, metrics=[given], run_eagerly=True)
+    one_hot, outputs = np.eye(CLASSES)[LABELS], model(INPUTS)["logits"]
+    metric.reset_state()
+    metric.update_state(one_hot, ops.softmax(outputs) if loss else ops.sigmoid(outputs))
+    assert evaluate(model, one_hot)[name] == pytest.approx(float(metric.result()), abs=1e-6)
+
+
+def test_metrics_configured_for_logits_stay_and_files_keep_both(tmp_path):
+    kept = [keras.metrics.AUC(from_logits=True), keras.metrics.BinaryAccuracy("a", threshold=0.0)]
+    model = AlbertForSequenceClassification(WIDE, num_labels=1, problem="multi_label")
+    model.compile("sgd", metrics=[*kept, "recall"])
+    labels = (LABELS > 0)[:, None]
+    logs = evaluate(model, labels)
+    assert model.metrics[-3:-1] == kept
+    assert logs["accuracy"] == logs["a"]
+    model.optimizer.build(model.trainable_variables)
+    model.save(tmp_path / "model.keras")
+    assert evaluate(keras.saving.load_model(tmp_path / "model.keras"), labels) == pytest.approx(logs)
+    stop = keras.callbacks.EarlyStopping("recall")
+    model.fit(INPUTS, labels, epochs=2, callbacks=[stop], verbose=0)
+    assert stop.monitor_op(2, 1)  # "auto": more recall is better
+
+
 # === Again ===
 
 KERAS = {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"]}

@@ -4,6 +4,8 @@ import warnings
 
 import keras
 import numpy as np
+import polars
+import pyarrow
 import pytest
 
 from albert_tf import (
@@ -73,7 +75,10 @@ def series(texts):
     return pytest.importorskip("pandas").Series(texts)
 
 
-@pytest.mark.parametrize("form", [list, tuple, np.array, lambda texts: np.array(texts, object), series])
+FORMS = [list, tuple, np.array, lambda texts: np.array(texts, object), series, pyarrow.array]
+
+
+@pytest.mark.parametrize("form", [*FORMS, polars.Series, lambda texts: polars.Series(texts).cast(polars.Categorical)])
 def test_forms_of_texts(form, tokenizer):
     model = make(tokenizer)
     assert columns_of(model, form(TEXTS)) == [TEXTS]
@@ -128,9 +133,9 @@ def steps(model, inputs, labels, **options):
     ids=["names", "ids", "lists", "numbers"],
 )
 def test_fit_in_order_equals_rows_tokenized_by_hand(problem, texts_labels, labels, tokenizer):
-    options = {"shuffle": False, "epochs": 2, "validation_split": 0.2, "sample_weight": 1 + np.arange(41) % 3}
-    found = steps(make(tokenizer, problem=problem), TEXTS, texts_labels, **options)
-    expected = steps(make(tokenizer, problem=problem), by_hand(tokenizer), labels, **options)
+    options, weights = {"shuffle": False, "epochs": 2, "validation_split": 0.2}, 1.0 + np.arange(41) % 3
+    found = steps(make(tokenizer, problem=problem), TEXTS, texts_labels, sample_weight=weights.tolist(), **options)
+    expected = steps(make(tokenizer, problem=problem), by_hand(tokenizer), labels, sample_weight=weights, **options)
     assert_equal(found[0], expected[0])
     for ours, theirs in zip(found[1], expected[1], strict=True):
         assert_equal(ours, theirs)
@@ -156,15 +161,86 @@ def test_shuffled_fit_learns_and_is_reproducible(tokenizer):
     assert histories[0]["loss"][-1] < 0.8 * histories[0]["loss"][0]
 
 
-def test_validation_texts_and_class_weights(tokenizer):
-    texts = {"validation_data": (TEXTS[:9], NAMES[:9]), "class_weight": {0: 3.0}, "shuffle": False}
-    rows = {**texts, "validation_data": (by_hand(tokenizer, TEXTS[:9]), IDS[:9])}
+@pytest.mark.parametrize("held_out", [{"validation_split": 0.2}, {"validation_data": 9}], ids=["split", "data"])
+def test_class_weights_by_name_weigh_training_alone(held_out, tokenizer):
+    texts, rows = ({"class_weight": weight, "shuffle": False, **held_out} for weight in ({"bad": 3.0}, {0: 3.0}))
+    if "validation_data" in held_out:
+        texts["validation_data"] = TEXTS[:9], NAMES[:9]
+        rows["validation_data"] = by_hand(tokenizer, TEXTS[:9]), IDS[:9]
+    found, expected, plain = (
+        steps(make(tokenizer), *data, **options)[0]
+        for data, options in (
+            ((TEXTS, NAMES), texts),
+            ((by_hand(tokenizer), IDS), rows),
+            ((TEXTS, NAMES), {**texts, "class_weight": None}),
+        )
+    )
+    assert_equal(found, expected)
+    assert abs(found[1] - plain[1]) > 0.1  # cross_entropy; accuracy is the first
+
+
+LISTS = [[LABELS[1 - label]] if index % 3 else [] for index, label in enumerate(IDS)]
+OF_LISTS = np.stack([[int(name in row) for name in LABELS] for row in LISTS])
+
+
+def test_class_weights_of_several_labels(tokenizer):
+    factors = np.tile([3.0, 0.5], (41, 1))
+    expected = make(tokenizer, problem="multi_label").train_on_batch(by_hand(tokenizer), OF_LISTS, factors)
+    for inputs, labels in ((TEXTS, LISTS), (by_hand(tokenizer), OF_LISTS)):
+        model, weights = make(tokenizer, problem="multi_label"), {"bad": 3, 1: 0.5}
+        assert_equal(model.train_on_batch(inputs, labels, class_weight=weights), expected)
     found, expected = (
-        steps(make(tokenizer), TEXTS, NAMES, **texts),
-        steps(make(tokenizer), by_hand(tokenizer), IDS, **rows),
+        steps(make(tokenizer, problem="multi_label"), TEXTS, LISTS, shuffle=False, **options)
+        for options in ({"class_weight": weights}, {"sample_weight": factors})
     )
     assert_equal(found[0], expected[0])
-    assert_equal(steps(make(tokenizer), by_hand(tokenizer), IDS, **texts)[0], expected[0])
+
+
+def table(columns=("good", "bad")):
+    return pytest.importorskip("pandas").DataFrame(OF_LISTS, columns=list(LABELS))[list(columns)]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        *(lambda form=form: form(LISTS) for form in (series, polars.Series, pyarrow.array)),
+        lambda: list(map(set, LISTS)),
+        table,
+        lambda: polars.DataFrame({name: OF_LISTS[:, LABELS.index(name)] for name in ("good", "bad")}),
+        lambda: pyarrow.table({name: OF_LISTS[:, LABELS.index(name)] for name in ("good", "bad")}),
+        lambda: table(LABELS).set_axis([0, 1], axis=1),
+    ],
+)
+def test_forms_of_several_labels(labels, tokenizer):
+    assert with_ids(make(tokenizer, problem="multi_label"), labels()).tolist() == OF_LISTS.tolist()
+
+
+def test_columns_of_labels_beside_rows_and_one_hot(tokenizer):
+    """Their names count, whatever the inputs and the problem are."""
+    several = make(tokenizer, problem="multi_label")
+    assert_equal(several.test_on_batch(by_hand(tokenizer), table()), several.test_on_batch(TEXTS, LISTS))
+    model = make(tokenizer)
+    model.compile("sgd", keras.losses.CategoricalCrossentropy(from_logits=True))
+    one_hot = np.eye(2)[IDS]
+    columns = polars.DataFrame({"good": one_hot[:, 1], "bad": one_hot[:, 0]})
+    expected = model.evaluate(by_hand(tokenizer), one_hot, verbose=0)
+    assert_equal([model.evaluate(TEXTS, labels, verbose=0) for labels in (columns, one_hot.tolist())], [expected] * 2)
+
+
+def test_steps_take_the_first_texts_as_of_arrays(tokenizer):
+    model, rows = make(tokenizer), by_hand(tokenizer)
+    for options in ({"steps": 2}, {"steps": 2, "batch_size": 8}):
+        found, expected = (model.evaluate(*data, **options, verbose=0) for data in ((TEXTS, NAMES), (rows, IDS)))
+        assert_equal(found, expected)
+        assert_equal(logits(model, TEXTS, **options), logits(model, rows, **options))
+    options = {"epochs": 2, "steps_per_epoch": 16, "shuffle": False, "validation_steps": 1, "verbose": 0}
+    found, expected = (
+        (made := make(tokenizer)).fit(x, y, validation_data=(x, y), **options).history
+        | {"steps": made.optimizer.iterations}
+        for x, y in ((TEXTS, NAMES), (rows, IDS))
+    )
+    assert_equal(list(found.values())[-1], list(expected.values())[-1])
+    assert_equal(found["val_loss"], expected["val_loss"])
 
 
 def test_evaluation_and_single_batches(tokenizer):
@@ -174,6 +250,27 @@ def test_evaluation_and_single_batches(tokenizer):
     assert_equal(model.evaluate(TEXTS, NAMES, **options), model.evaluate(rows, IDS, **options))
     assert_equal(model.test_on_batch(TEXTS, NAMES, weights), model.test_on_batch(rows, IDS, weights))
     assert_equal(model.train_on_batch(TEXTS, NAMES), make(tokenizer).train_on_batch(rows, IDS))
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["bad good"] * 41, r"a list of names for each text.* 'bad good'; pass a list"),
+        ([None] * 41, r"a list of names for each text.* None; pass a list"),
+        (polars.DataFrame(OF_LISTS, ["ugly", "good"]), "Columns of labels must be .* ugly, good; rename them"),
+    ],
+)
+def test_mistakes_in_several_labels(labels, words, tokenizer):
+    with pytest.raises(ValueError, match=words):
+        make(tokenizer, problem="multi_label").fit(TEXTS, labels)
+
+
+def test_f1_of_several_labels(tokenizer):
+    """Keras makes its variables by the static shape of labels."""
+    model = make(tokenizer, problem="multi_label")
+    model.compile("sgd", metrics=[keras.metrics.F1Score("micro", 0.5)])
+    found, expected = (model.evaluate(*data, verbose=0) for data in ((TEXTS, LISTS), (by_hand(tokenizer), OF_LISTS)))
+    assert_equal(found, expected)
 
 
 # === Folders ===
@@ -244,10 +341,25 @@ def test_cut_and_empty_texts_are_counted_once_a_call(tokenizer):
         (lambda model: model.fit(TEXTS, NAMES, sample_weight=np.ones(41), class_weight={0: 1.0}), "multiply them"),
         (lambda model: model.fit(TEXTS[:1], NAMES[:1], validation_split=0.5), "validation_split"),
         (lambda model: model.predict((TEXTS, PAIRS[:3])), "3 texts"),
-        (lambda model: model.predict(TEXTS, steps=2), "`steps` must"),
         (lambda model: model.predict([*TEXTS, None]), "position 41"),
-        (lambda model: model.predict("a fine film"), "Received: texts"),
-        (lambda model: model.predict([TEXTS, PAIRS]), "Received: texts"),
+        (lambda model: model.predict("a fine film"), r"\(texts, pairs\).* one text; pass \[text\]"),
+        (lambda model: model.predict([TEXTS, PAIRS]), r"\(texts, pairs\).* a list"),
+        (lambda model: model.predict([*zip(TEXTS, PAIRS)]), r"\(texts, pairs\).* a list"),
+        (lambda model: model.predict({"text": TEXTS}), r"\(texts, pairs\).* a dict"),
+        (lambda model: model.predict(polars.DataFrame({"text": TEXTS})), "a table; pass one of its columns"),
+        (lambda model: model.predict(pyarrow.table({"text": TEXTS})), "a table; pass one of its columns"),
+        (lambda model: model.predict(series([None, None])), r"\(texts, pairs\).* a Series"),
+        (lambda model: model.fit((text for text in TEXTS), shuffle=False), r"\(texts, pairs\).* one text"),
+        (lambda model: model.fit(((TEXTS, NAMES) for _ in "a"), shuffle=False), "a generator; pass a list or a PyData"),
+        (lambda model: model.fit(TEXTS, NAMES, validation_data=TEXTS), r"\(x, y, sample_weight\).* a list of 41"),
+        (
+            lambda model: model.fit(TEXTS, NAMES, class_weight={"ugly": 1}),
+            "`class_weight` must be of .*'ugly'; use .* ids",
+        ),
+        (lambda model: model.fit(TEXTS, NAMES, class_weight={2: 1}), "`class_weight` must be of .*Received: 2"),
+        (lambda model: model.train_on_batch(TEXTS, NAMES, class_weight={"god": 1}), "did you mean 'good'"),
+        (lambda model: model.fit(TEXTS, NAMES, class_weight={"bad": -1}), "numbers from 0"),
+        (lambda model: model.fit(TEXTS, NAMES, class_weight=[1, 2]), "must be a dict"),
     ],
 )
 def test_mistakes(call, words, tokenizer):
