@@ -36,6 +36,7 @@ _PAGE_HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-cache",
 }
+_NO_SUCH_PATH = "Malformed request: no such path; models answer POST /v1/models/NAME:predict."
 _logger = logging.getLogger(__name__)
 
 
@@ -90,8 +91,7 @@ def make_app(state: ServerState) -> Starlette:
     for path in ("/v1/models/{name:name}", "/v1/models/{name:name}/versions/{version:name}"):
         asked[path] = functools.partial(_describe, answers.status_of)
         asked[path + "/metadata"] = functools.partial(_describe, answers.metadata_of)
-        for method in (answers.predict, answers.classify, answers.regress):
-            posted[f"{path}:{method.__name__}"] = functools.partial(_answer, method)
+        posted[path + ":predict"] = _predict
     routes = [_route(state, "GET", path, handler) for path, handler in asked.items()]
     routes += [_route(state, "POST", path, handler) for path, handler in posted.items()]
     checks = [] if state.hosts is None else [Middleware(HostCheck, hosts=state.hosts, refuse=_error)]
@@ -126,13 +126,13 @@ def _route(state: ServerState, method: str, path: str, handler: _Handler) -> Rou
 # === Models ===
 
 
-async def _answer(method: Callable[[ServedVersion, bytes], Awaitable[bytes]], state: ServerState, request: Request):
+async def _predict(state: ServerState, request: Request) -> Response:
     with state.models.hold(request.path_params["name"], request.path_params.get("version")) as served:
         body = await _read_body(state, request)
         size = len(body)
         try:
-            with state.metrics.measured(served.version.model, method.__name__):
-                answer = await _unless_disconnected(request, method(served, body))
+            with state.metrics.measured(served.version.model, "predict"):
+                answer = await _unless_disconnected(request, answers.predict(served, body))
                 size += len(answer)
                 return _json(answer)
         finally:
@@ -238,5 +238,5 @@ def _http_error(request: Request, error: Exception) -> Response:
     status, headers = getattr(error, "status_code", 500), getattr(error, "headers", None)
     allowed = "POST" if "POST" in (headers or {}).get("Allow", "") else "GET"
     wrong_method = f"This path does not take {request.method}; use {allowed}."
-    message = {404: "Malformed request: no such path.", 405: wrong_method}.get(status)
+    message = {404: _NO_SUCH_PATH, 405: wrong_method}.get(status)
     return _error(status, message or getattr(error, "detail", ""), headers)
