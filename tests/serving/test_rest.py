@@ -9,7 +9,7 @@ import pytest
 
 from albert_tf import pipeline
 from albert_tf.inference.signatures import Signature
-from albert_tf.serving import answers
+from albert_tf.serving import answers, rest
 from albert_tf.serving.engine import load_engine
 from albert_tf.tasks.outputs import TensorSpec
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
@@ -186,6 +186,33 @@ def test_a_full_queue_and_a_late_answer_have_their_status(tmp_path):
     assert sorted(reply.status_code for reply in replies) == [400, 429, 504, 504]
     full = next(reply for reply in replies if reply.status_code == 429)
     assert full.headers["retry-after"] == "1"
+
+
+def test_answers_that_clients_do_not_read_are_bounded(tmp_path, caplog):
+    write_version(tmp_path / "task", 1)
+    large, small = ({"signature_name": "attention", "instances": ["a" * size]} for size in (600, 6))
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def scenario():
+        async with toy_server(tmp_path, max_answer=2 << 20, timeout=1) as server:
+            unread = asyncio.create_task(rest._Answer(server.state, bytes(16 << 20))({}, None, send))
+            await asyncio.sleep(0)
+            replies = [await server.client.post(f"{MODEL}:predict", json=body) for body in (large, small)]
+            await unread
+            replies.append(await server.client.post(f"{MODEL}:predict", json=large))
+            return replies, server.state.unread
+
+    replies, still_unread = run(scenario)
+    assert [reply.status_code for reply in replies] == [429, 200, 200]
+    assert replies[0].json() == {"error": "Clients are reading 16,777,216 bytes of other answers; retry."}
+    assert len(replies[2].content) == int(replies[2].headers["content-length"]) > 1 << 20
+    assert (len(sent), len(sent[1]["body"]), still_unread) == (2, 1 << 16, 0)
+    assert "A client did not read its answer of 16777216 bytes within 1 seconds." in caplog.text
 
 
 def test_the_key_is_needed_but_for_health_and_the_page(tmp_path):
