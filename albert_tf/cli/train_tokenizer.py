@@ -66,8 +66,11 @@ def run(
     else:
         options |= {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
         train = train_sentencepiece
+    files = find_files(inputs)
+    for file in files:
+        file.open("rb").close()  # raises before anything is made
     with progress_line("train"), new_folder(output) as written:
-        report = train(find_files(inputs), written, **options)
+        report = train(files, written, **options)
     typer.echo(f"{report.vocab_size:,} pieces in {location(output)}")
     _print_report(report)
 
