@@ -6,16 +6,12 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.paths import check_new_folder, checkpoint_folder
+from albert_tf.cli.paths import check_new_folder, checkpoint_folder, new_folder
 from albert_tf.cli.tables import print_table
-from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
-from albert_tf.files.mirrors import mirrored
 from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
 
 NAME = "convert"
-# Within the new folder, what is being written is beside it; a killed process leaves it, the next one removes it.
-_TEMPORARY = "checkpoint"
 
 
 def run(
@@ -32,10 +28,9 @@ def run(
     """
     if to not in ("google", "huggingface"):
         raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
-    remove_temporary(location(folder) / _TEMPORARY)
     check_new_folder(folder)
     source = checkpoint_folder(source)
-    with progress_line("convert"), mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
+    with progress_line("convert"), new_folder(folder) as written:
         # These import TensorFlow, so only after the arguments were checked.
         from albert_tf import checkpoints
         from albert_tf.cli.checkpoint_checks import check_weights
@@ -47,8 +42,6 @@ def run(
         for record in filter(Path.is_file, (source / name for name in (RECIPE_FILE, REPORT_FILE, SETTINGS_FILE))):
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
-        for file in sorted(written.iterdir(), key=last_if_metadata):
-            move(file, output / file.name)
     if list_tensors:
         rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
         print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)

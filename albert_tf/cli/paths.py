@@ -1,11 +1,15 @@
 """Arguments of several commands: new output folders, and the source of a config."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
+from albert_tf.files.mirrors import mirrored
 from albert_tf.files.urls import file_infos, is_remote, is_url, location
 
 if TYPE_CHECKING:
@@ -14,17 +18,42 @@ if TYPE_CHECKING:
 ConfigSource = Annotated[
     str, typer.Argument(help="A preset such as base_v2, a config file (.json), or a model's folder or name.")
 ]
+_TEMPORARY = "partial"
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder whose files are moved to `folder`, a path or URL, at the end; after an error there are none.
+
+    It is within `folder`. A killed process leaves it, and perhaps some files, which `check_new_folder` allows.
+    """
+    with mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
+        try:
+            yield written
+        except OSError as error:  # which names the file as it would be called
+            inside = f"{written.name}{os.sep}"
+            error.args = tuple(item.replace(inside, "") if isinstance(item, str) else item for item in error.args)
+            if error.filename is not None:
+                error.filename = str(error.filename).replace(inside, "")
+            if error.filename2 is not None:
+                error.filename2 = str(error.filename2).replace(inside, "")
+            raise
+        others = {file.name for file in output.iterdir()} - {file.name for file in written.iterdir()} - {written.name}
+        if others:
+            raise ValueError(f"{folder} holds {min(others)} of another command, which was killed; empty it.")
+        for file in sorted(written.iterdir(), key=last_if_metadata):
+            move(file, output / file.name)
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raises ValueError unless `folder`, a path or URL, is empty or can be created."""
+    """Raises ValueError unless `folder`, a path or URL, can be created, is empty, or was left by a killed process."""
     folder = location(folder)
     if is_remote(folder):
         if file_infos(folder):
             raise ValueError(f"{folder} is not empty; use another folder, or empty this one.")
         return
     if folder.is_dir():
-        if any(folder.iterdir()):
+        if not remove_temporary(folder / _TEMPORARY) and any(folder.iterdir()):
             raise ValueError(f"{folder} is not empty; use another folder, or empty this one.")
         parent = folder
     else:

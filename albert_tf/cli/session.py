@@ -72,7 +72,8 @@ def _sentence(error: Exception) -> str:
     if not isinstance(error, OSError) or error.filename is None or error.strerror is None:
         return str(error)
     cure = next((cure for kind, cure in _CURES.items() if isinstance(error, kind)), None)
-    reason = f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
+    files = error.filename if error.filename2 is None else f"{error.filename} to {error.filename2}"
+    reason = f"{files}: {error.strerror[:1].lower()}{error.strerror[1:]}"
     return f"{reason}; {cure}." if cure else f"{reason}."
 
 

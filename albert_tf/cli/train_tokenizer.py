@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from albert_tf.cli.paths import check_new_folder
+from albert_tf.cli.paths import check_new_folder, new_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
 
 if TYPE_CHECKING:
@@ -65,13 +66,16 @@ def run(
     else:
         options |= {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
         train = train_sentencepiece
-    with progress_line("train"):
-        report = train(find_files(inputs), output, **options)
+    files = find_files(inputs)
+    for file in files:
+        file.open("rb").close()  # raises before anything is made
+    with progress_line("train"), new_folder(output) as written:
+        report = train(files, written, **options)
+    typer.echo(f"{report.vocab_size:,} pieces in {location(output)}")
     _print_report(report)
 
 
 def _print_report(report: "VocabularyReport") -> None:
-    typer.echo(f"{report.vocab_size:,} pieces in {report.folder}")
     rows = {
         "lines read": f"{report.num_lines:,}",
         "lines skipped (too long, or NUL)": f"{report.num_skipped_lines:,}",

@@ -125,8 +125,14 @@ def tensorflow_writes(path: Any) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        reason = error.message.splitlines()[0].split(" [Op:")[0].rpartition("; ")[2]
-        raise OSError(f"could not write {path} ({reason}); free space or choose another folder") from None
+        raise OSError(f"could not write {path} ({reason_of(error)}); free space or choose another folder") from None
+
+
+def reason_of(error: Any) -> str:
+    """What the system said, such as that no space is left, of an OSError or of TensorFlow's error in writing a file."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return error.message.splitlines()[0].split(" [Op:")[0].rpartition("; ")[2]
 
 
 def could_not_write(path: Any, error: OSError) -> OSError:
@@ -156,18 +162,25 @@ def _locked(path: pathlib.Path, make: Callable[[str], int]) -> tuple[int, str]:
         os.close(descriptor)
 
 
-def remove_temporary(path: Any) -> None:
-    """Removes temporary files and folders of `path`, whose name may be a pattern, if their writers are not alive."""
+def remove_temporary(path: Any) -> bool:
+    """Removes temporary files and folders of `path`, whose name may be a pattern, if their writers are not alive.
+
+    Returns:
+        whether there were any.
+    """
+    was_there = False
     if fcntl is None or is_remote(path):
-        return
+        return was_there
     for temporary in path.parent.glob(f".{path.name}.????????"):
         with contextlib.suppress(OSError):  # its writer is alive, or another process removed it
             descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(temporary, ignore_errors=True) if temporary.is_dir() else temporary.unlink()
+                was_there = True
             finally:
                 os.close(descriptor)
+    return was_there
 
 
 def sha256(path: Any) -> str:

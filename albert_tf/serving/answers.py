@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.finetuning.encoded import BYTES_PER_TOKEN
-from albert_tf.inference.signatures import Signature
 from albert_tf.serving import tensor_json
 from albert_tf.serving.errors import NotFoundError
-from albert_tf.serving.tensor_json import DEFAULT_SIGNATURE, TensorRequest, dumps
+from albert_tf.serving.tensor_json import DEFAULT_SIGNATURE, dumps
 from albert_tf.serving.versions import ServedVersion
 from albert_tf.tasks.outputs import TensorSpec
 
@@ -22,28 +21,19 @@ _DTYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT"}
 
 
 async def predict(served: ServedVersion, body: bytes) -> bytes:
-    """The outputs of a signature, by row or by name."""
+    """The outputs of a signature, by row or by name; raises ValueError also if the inputs do not fit, or for NaN."""
     request = await asyncio.to_thread(tensor_json.parse_predict, body)
-    outputs = await _outputs(served, request)
+    signatures, max_rows = served.engine.signatures, served.batcher.max_rows
+    if request.signature not in signatures:
+        known = ", ".join(sorted(signatures))
+        raise NotFoundError(f'Serving signature name: "{request.signature[:100]}" not found; the model has {known}.')
+    inputs = await asyncio.to_thread(tensor_json.parse_inputs, request, signatures[request.signature], max_rows)
+    _check_row_sizes(served, inputs)
+    outputs = await served.batcher.run(request.signature, inputs)
+    for name, array in outputs.items():
+        if array.dtype != object and np.isnan(array).any():
+            raise ValueError(f"`{name}` of the answer is not a number; token ids must be in the vocabulary.")
     return await asyncio.to_thread(tensor_json.format_predictions, outputs, request.key == "instances")
-
-
-async def classify(served: ServedVersion, body: bytes) -> bytes:
-    """Labels with their probabilities for each example, in the order of the model's labels."""
-    request = await asyncio.to_thread(tensor_json.parse_examples, body)
-    if "labels" not in served.engine.signatures or "probabilities" not in _signature(served, request).outputs:
-        raise ValueError(f"{served.version.model} has no labels; use :predict.")
-    outputs = await _outputs(served, request)
-    labels = [name.decode() for name in (await served.batcher.run("labels", {}))["labels"]]
-    return dumps({"results": [list(zip(labels, row)) for row in outputs["probabilities"]]})
-
-
-async def regress(served: ServedVersion, body: bytes) -> bytes:
-    """The number of each example."""
-    request = await asyncio.to_thread(tensor_json.parse_examples, body)
-    if set(_signature(served, request).outputs) != {"score"}:
-        raise ValueError(f"{served.version.model} does not predict a number; use :predict.")
-    return dumps({"results": (await _outputs(served, request))["score"]})
 
 
 def status_of(served: ServedVersion) -> bytes:
@@ -71,26 +61,6 @@ def metadata_of(served: ServedVersion) -> bytes:
 def _tensor_info(name: str, spec: TensorSpec) -> dict[str, Any]:
     sizes = [{"size": str(-1 if size is None else size), "name": ""} for size in spec.shape]
     return {"dtype": _DTYPES[spec.dtype], "tensor_shape": {"dim": sizes, "unknown_rank": False}, "name": f"{name}:0"}
-
-
-def _signature(served: ServedVersion, request: TensorRequest) -> Signature:
-    signatures = served.engine.signatures
-    if request.signature not in signatures:
-        known = ", ".join(sorted(signatures))
-        raise NotFoundError(f'Serving signature name: "{request.signature[:100]}" not found; the model has {known}.')
-    return signatures[request.signature]
-
-
-async def _outputs(served: ServedVersion, request: TensorRequest) -> dict[str, np.ndarray]:
-    """The outputs of a signature, see `Batcher.run`; raises ValueError also if the inputs do not fit, or for NaN."""
-    signature, max_rows = _signature(served, request), served.batcher.max_rows
-    inputs = await asyncio.to_thread(tensor_json.parse_inputs, request, signature, max_rows)
-    _check_row_sizes(served, inputs)
-    outputs = await served.batcher.run(request.signature, inputs)
-    for name, array in outputs.items():
-        if array.dtype != object and np.isnan(array).any():
-            raise ValueError(f"`{name}` of the answer is not a number; token ids must be in the vocabulary.")
-    return outputs
 
 
 def _check_row_sizes(served: ServedVersion, inputs: Mapping[str, np.ndarray]) -> None:

@@ -17,9 +17,10 @@ from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from albert_tf.serving import answers
-from albert_tf.serving.errors import codes_of, message_of
+from albert_tf.serving.errors import QueueFullError, codes_of, message_of
 from albert_tf.serving.hosts import HostCheck, Hosts
 from albert_tf.serving.metrics import CONTENT_TYPE, Metrics
 from albert_tf.serving.options import ServerOptions
@@ -27,8 +28,9 @@ from albert_tf.serving.tensor_json import dumps
 from albert_tf.serving.versions import ServedModels, ServedVersion
 
 PLAYGROUND = pathlib.Path(__file__).parent / "playground"
-# Bytes of a request and its answer that leave much free memory behind.
+# Bytes of a request and its answer that leave much free memory behind; smaller answers are never too many.
 _LARGE = 1 << 20
+_PIECE = 1 << 16  # bytes of an answer that are sent at once
 _NO_KEY_NEEDED = ("/", "/playground.js", "/healthz", "/readyz")
 _PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; img-src data:; script-src 'self'; style-src 'unsafe-inline'; "
@@ -36,6 +38,7 @@ _PAGE_HEADERS = {
     "x-content-type-options": "nosniff",
     "cache-control": "no-cache",
 }
+_NO_SUCH_PATH = "Malformed request: no such path; models answer POST /v1/models/NAME:predict."
 _logger = logging.getLogger(__name__)
 
 
@@ -49,6 +52,7 @@ class ServerState:
         options: ServerOptions.
         hosts: the hosts of requests that are answered. None: all.
         ready: whether new requests are welcome.
+        unread: bytes of large answers that clients are still reading.
     """
 
     models: ServedModels
@@ -56,6 +60,7 @@ class ServerState:
     options: ServerOptions
     hosts: Hosts | None = None
     ready: bool = True
+    unread: int = 0
 
     def allows(self, headers: Headers) -> bool:
         """Whether a request with these headers has the key."""
@@ -90,8 +95,7 @@ def make_app(state: ServerState) -> Starlette:
     for path in ("/v1/models/{name:name}", "/v1/models/{name:name}/versions/{version:name}"):
         asked[path] = functools.partial(_describe, answers.status_of)
         asked[path + "/metadata"] = functools.partial(_describe, answers.metadata_of)
-        for method in (answers.predict, answers.classify, answers.regress):
-            posted[f"{path}:{method.__name__}"] = functools.partial(_answer, method)
+        posted[path + ":predict"] = _predict
     routes = [_route(state, "GET", path, handler) for path, handler in asked.items()]
     routes += [_route(state, "POST", path, handler) for path, handler in posted.items()]
     checks = [] if state.hosts is None else [Middleware(HostCheck, hosts=state.hosts, refuse=_error)]
@@ -126,15 +130,17 @@ def _route(state: ServerState, method: str, path: str, handler: _Handler) -> Rou
 # === Models ===
 
 
-async def _answer(method: Callable[[ServedVersion, bytes], Awaitable[bytes]], state: ServerState, request: Request):
+async def _predict(state: ServerState, request: Request) -> Response:
     with state.models.hold(request.path_params["name"], request.path_params.get("version")) as served:
         body = await _read_body(state, request)
         size = len(body)
         try:
-            with state.metrics.measured(served.version.model, method.__name__):
-                answer = await _unless_disconnected(request, method(served, body))
+            with state.metrics.measured(served.version.model, "predict"):
+                answer = await _unless_disconnected(request, answers.predict(served, body))
                 size += len(answer)
-                return _json(answer)
+                if len(answer) > _LARGE and state.unread and state.unread + len(answer) > 8 * state.options.max_answer:
+                    raise QueueFullError(f"Clients are reading {state.unread:,} bytes of other answers; retry.")
+                return _Answer(state, answer)
         finally:
             state.models.has_free_memory |= size > _LARGE
 
@@ -209,6 +215,31 @@ async def _skip_body(state: ServerState, request: Request) -> None:
                 pass
 
 
+class _Answer(Response):
+    """JSON that is sent in pieces, as fast as the client reads them."""
+
+    media_type = "application/json"
+
+    def __init__(self, state: ServerState, body: bytes):
+        super().__init__(body)
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        timeout, size = self._state.options.timeout, len(self.body)
+        counted = size if size > _LARGE else 0
+        self._state.unread += counted
+        try:
+            async with asyncio.timeout(timeout):
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                for start in range(0, size, _PIECE):
+                    piece, is_last = self.body[start : start + _PIECE], start + _PIECE >= size
+                    await send({"type": "http.response.body", "body": piece, "more_body": not is_last})
+        except TimeoutError:  # the server closes the connection of an answer that is not complete
+            _logger.warning("A client did not read its answer of %d bytes within %g seconds.", size, timeout)
+        finally:
+            self._state.unread -= counted
+
+
 async def _unless_disconnected(request: Request, answer: Awaitable[bytes]) -> bytes:
     """Awaits an answer; if the client goes away, its rows leave the queue."""
     answering = asyncio.ensure_future(answer)
@@ -238,5 +269,5 @@ def _http_error(request: Request, error: Exception) -> Response:
     status, headers = getattr(error, "status_code", 500), getattr(error, "headers", None)
     allowed = "POST" if "POST" in (headers or {}).get("Allow", "") else "GET"
     wrong_method = f"This path does not take {request.method}; use {allowed}."
-    message = {404: "Malformed request: no such path.", 405: wrong_method}.get(status)
+    message = {404: _NO_SUCH_PATH, 405: wrong_method}.get(status)
     return _error(status, message or getattr(error, "detail", ""), headers)

@@ -8,7 +8,6 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -22,7 +21,9 @@ from albert_tf.serving.versions import ModelRoot, ServedModels, why_not_served
 
 # Connections at a time: with the default size of bodies they hold at most 2 GiB.
 _MAX_CONNECTIONS = 512
-HEADER_SECONDS = 10
+# For the headers of a request, for what is left of its body after the answer, and to read on in an answer. Longer than
+# uvicorn lets idle connections live, so that these are closed in order.
+CLIENT_SECONDS = 10
 _logger = logging.getLogger(__name__)
 
 
@@ -146,27 +147,36 @@ class _Server(uvicorn.Server):
 
 
 class _TimedProtocol(H11Protocol):
-    """Closes connections whose headers do not arrive in time."""
+    """Ends connections whose clients take too long to send headers or the rest of a body, or to read an answer."""
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(HEADER_SECONDS, transport.close)
+        self._expect_client()
 
-    def data_received(self, data: bytes) -> None:
-        is_idle = self.conn.their_state is h11.IDLE
-        super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_waiting()
-        elif is_idle and self._deadline is None:
-            self._deadline = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._expect_client()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._expect_client()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_waiting()
         super().connection_lost(exc)
 
+    def _expect_client(self) -> None:
+        self._stop_waiting()
+        self._deadline = self.loop.call_later(CLIENT_SECONDS, self._abort_unless_answering)
+
     def _stop_waiting(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-            self._deadline = None
+
+    def _abort_unless_answering(self) -> None:
+        """Not `close`, which waits until the client has read everything."""
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        if not is_answering or self.flow.write_paused or self.transport.is_closing():
+            self.transport.abort()

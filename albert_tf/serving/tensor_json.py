@@ -1,8 +1,7 @@
 """Tensors as JSON, in the formats of TensorFlow Serving's REST interface.
 
-A request has `instances`, a list of rows, or `inputs`, an array per input; one to classify or regress has `examples`,
-rows of named texts. The answer to a prediction has `predictions` or `outputs`; a single array has no name there.
-`{"b64": ...}` is a string as base64.
+A request has `instances`, a list of rows, or `inputs`, an array per input. The answer has `predictions` or `outputs`; a
+single array has no name there. `{"b64": ...}` is a string as base64.
 """
 
 import base64
@@ -32,7 +31,7 @@ class TensorRequest:
 
     Attributes:
         signature: name of the signature.
-        key: `"instances"`, `"inputs"` or `"examples"`.
+        key: `"instances"` or `"inputs"`.
         values: what stands under this key.
     """
 
@@ -43,30 +42,27 @@ class TensorRequest:
 
 def parse_predict(body: bytes) -> TensorRequest:
     """Parses the body of a `:predict` request, all but its values."""
-    fields = _parse_object(body, "instances")
+    expected = 'the body must be JSON such as {"instances": [...]}'
+    try:
+        fields = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"JSON Parse error: {error}; {expected}.") from None
+    if not isinstance(fields, dict):
+        raise ValueError(f"The body is not a JSON object; {expected}.")
     keys = [key for key in ("instances", "inputs") if key in fields]
     if len(keys) != 1:
         raise ValueError(
             f"The body must have either `instances` or `inputs`. Received: {', '.join(keys) or 'neither'}."
         )
-    return TensorRequest(_signature(fields), keys[0], fields[keys[0]])
-
-
-def parse_examples(body: bytes) -> TensorRequest:
-    """Parses the body of a `:classify` or `:regress` request; features of an example come before those of `context`."""
-    fields = _parse_object(body, "examples")
-    examples, context = fields.get("examples"), fields.get("context", {})
-    if not isinstance(examples, list) or not isinstance(context, dict):
-        raise ValueError("`examples` must be a list of objects, and `context` an object.")
-    if not all(isinstance(example, dict) for example in examples):
-        raise ValueError("Each of `examples` must be an object.")
-    rows = [{name: _feature(value) for name, value in (context | example).items()} for example in examples]
-    return TensorRequest(_signature(fields), "examples", rows)
+    name = fields.get("signature_name", DEFAULT_SIGNATURE)
+    if not isinstance(name, str):
+        raise ValueError("`signature_name` must be a string.")
+    return TensorRequest(name or DEFAULT_SIGNATURE, keys[0], fields[keys[0]])
 
 
 def parse_inputs(request: TensorRequest, signature: Signature, max_rows: int) -> dict[str, np.ndarray]:
     """The arrays of a request by name; raises ValueError if they do not fit the signature, or have too many rows."""
-    columns = request.values if request.key == "inputs" else _columns(request, signature)
+    columns = request.values if request.key == "inputs" else _columns(request.values, signature)
     if not isinstance(columns, dict) or _is_base64(columns):
         if len(signature.inputs) != 1:
             raise ValueError(f"`inputs` must be an object with {_names(signature)}.")
@@ -96,48 +92,22 @@ def dumps(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def _parse_object(body: bytes, key: str) -> dict[str, Any]:
-    """Parses a JSON object; raises ValueError, which names a key that it may have, if it is none."""
-    expected = f'the body must be JSON such as {{"{key}": [...]}}'
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise ValueError(f"JSON Parse error: {error}; {expected}.") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"The body is not a JSON object; {expected}.")
-    return value
-
-
-def _signature(fields: Mapping[str, Any]) -> str:
-    name = fields.get("signature_name", DEFAULT_SIGNATURE)
-    if not isinstance(name, str):
-        raise ValueError("`signature_name` must be a string.")
-    return name or DEFAULT_SIGNATURE
-
-
-def _feature(value: Any) -> Any:
-    """A feature is a string or a list of one string."""
-    is_list_of_one = isinstance(value, list) and len(value) == 1 and (isinstance(value[0], str) or _is_base64(value[0]))
-    return value[0] if is_list_of_one else value
-
-
-def _columns(request: TensorRequest, signature: Signature) -> dict[str, list]:
+def _columns(rows: Any, signature: Signature) -> dict[str, list]:
     """The values of each input from a list of rows."""
-    key, rows = request.key, request.values
     if not isinstance(rows, list) or not rows:
-        raise ValueError(f"`{key}` must be a list with at least one value.")
+        raise ValueError("`instances` must be a list with at least one value.")
     if not isinstance(rows[0], dict) or _is_base64(rows[0]):
         if len(signature.inputs) != 1:
-            raise ValueError(f"`{key}` must be a list of objects with {_names(signature)}.")
+            raise ValueError(f"`instances` must be a list of objects with {_names(signature)}.")
         return {next(iter(signature.inputs)): rows}
     for index, row in enumerate(rows):
         if isinstance(row, dict) and (unknown := sorted(row.keys() - signature.inputs)):
             raise ValueError(
-                f"{key}[{index}] has {', '.join(unknown)[:200]}, which the signature does not take; it takes "
+                f"instances[{index}] has {', '.join(unknown)[:200]}, which the signature does not take; it takes "
                 f"{_names(signature)}."
             )
         if not isinstance(row, dict) or set(row) != set(signature.inputs):
-            raise ValueError(f"{key}[{index}] must be an object with {_names(signature)}.")
+            raise ValueError(f"instances[{index}] must be an object with {_names(signature)}.")
     return {name: [row[name] for row in rows] for name in signature.inputs}
 
 

@@ -92,9 +92,13 @@ class ModelRoot:
             # A number alone may be the name of a model, such as a year.
             is_model = any(_VERSION.fullmatch(child.name) and _is_complete(child) for child in children)
             models = {model.name: self._versions(model) for model in ([root] if is_model else children)}
-        for name in models:
-            if models[name] and not _NAME.fullmatch(name):
+        for name, versions in models.items():
+            if versions and not _NAME.fullmatch(name):
                 self._report(f"{name!r} is not served: a name must have up to 100 letters, digits, `_`, `.` or `-`.")
+            elif (
+                not versions and not _is_complete(root / name) and any(models.values())
+            ):  # without any, `serve` says why
+                self._report(f"{root / name} is not served: {why_not_served(root / name).removesuffix('.')}.")
         return {name: versions for name, versions in models.items() if versions and _NAME.fullmatch(name)}
 
     def check_files(self, folder: pathlib.Path) -> None:

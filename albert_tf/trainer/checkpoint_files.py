@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.files.atomic import sha256, write_json
+from albert_tf.files.atomic import reason_of, sha256, write_json
 from albert_tf.files.json import read_json, verify_checksum, with_checksum
 from albert_tf.files.mirrors import upload_changes
 
@@ -191,10 +191,9 @@ class CheckpointWriter:
         except ValueError as error:  # of the upload
             self._error = error
         except (tf.errors.OpError, OSError) as error:
-            reason = getattr(error, "message", str(error)).splitlines()[0]
             self._error = OSError(
-                f"Could not write the checkpoint of step {metadata['step']} to {self.folder}: {reason}. Earlier "
-                "checkpoints are intact; free disk space and run the same command again."
+                f"Could not write the checkpoint of step {metadata['step']} to {self.folder}: {reason_of(error)}. "
+                "Earlier checkpoints are intact; free disk space and run the same command again."
             )
 
     def _delete_old(self, step: int) -> None:

@@ -193,6 +193,7 @@ def test_an_error_is_one_line_without_control_characters(capsys):
             "albert-tf: x.tsv: permission denied; check its permissions.\n",
         ),
         (OSError(28, "No space left on device", "x"), "albert-tf: x: no space left on device.\n"),
+        (OSError(28, "No space left on device", "x", None, "y"), "albert-tf: x to y: no space left on device.\n"),
     ):
         with pytest.raises(SystemExit, match="2"), user_errors():
             raise error

@@ -58,9 +58,6 @@ def document(listed: bytes) -> dict:
             paths |= {path: {"get": operation()}, f"{path}/metadata": {"get": operation()}}
             bodies = [body for name, one in model["signatures"].items() for body in predict_bodies(name, one["inputs"])]
             paths[f"{path}:predict"] = {"post": operation({"anyOf": bodies})}
-            texts = dict.fromkeys(model["signatures"]["serving_default"]["inputs"], TEXT)
-            for method in ("classify", "regress"):
-                paths[f"{path}:{method}"] = {"post": operation(fields(examples=lists(fields(**texts))))}
     return {"openapi": "3.1.0", "info": {"title": "albert-tf serve", "version": "1"}, "paths": paths}
 
 

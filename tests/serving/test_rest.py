@@ -9,7 +9,7 @@ import pytest
 
 from albert_tf import pipeline
 from albert_tf.inference.signatures import Signature
-from albert_tf.serving import answers
+from albert_tf.serving import answers, rest
 from albert_tf.serving.engine import load_engine
 from albert_tf.tasks.outputs import TensorSpec
 from tests.serving.toy_server import ToyEngine, run, toy_server, write_version
@@ -48,7 +48,7 @@ def test_state_and_signatures_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("path", [MODEL, f"{MODEL}/versions/3"])
-def test_rows_columns_classes_and_signatures_are_answered(tmp_path, path):
+def test_rows_columns_and_signatures_are_answered(tmp_path, path):
     write_version(tmp_path / "task", 3)
 
     async def scenario():
@@ -69,19 +69,6 @@ def test_rows_columns_classes_and_signatures_are_answered(tmp_path, path):
             assert await post("predict", {"signature_name": "labels", "inputs": {}}) == (
                 200,
                 {"outputs": ["consonants", "vowels"]},
-            )
-            assert await post("classify", {"examples": [{"text": "aaab"}]}) == (
-                200,
-                {"results": [[["consonants", 0.25], ["vowels", 0.75]]]},
-            )
-            assert await post("regress", {"examples": [{"text": "aaab"}]}) == (
-                400,
-                {"error": "task does not predict a number; use :predict."},
-            )
-            status, answer = await post("classify", {"examples": [{"words": "aaab"}]})
-            assert (status, answer["error"]) == (
-                400,
-                "examples[0] has words, which the signature does not take; it takes text.",
             )
 
     run(scenario)
@@ -108,7 +95,8 @@ def test_rows_columns_classes_and_signatures_are_answered(tmp_path, path):
         ("POST", "/v1/models/..%2ftask:predict", b"{}", 404, "Malformed request"),
         ("GET", f"{MODEL}:predict", None, 405, "This path does not take GET; use POST."),
         ("POST", MODEL, b"", 405, "This path does not take POST; use GET."),
-        ("POST", f"{MODEL}:guess", b"", 404, "no such path"),
+        ("POST", f"{MODEL}:classify", b"", 404, "no such path; models answer POST /v1/models/NAME:predict."),
+        ("POST", f"{MODEL}:regress", b"", 404, "NAME:predict"),
         ("GET", "/etc/passwd", None, 404, "no such path"),
     ],
 )
@@ -198,6 +186,33 @@ def test_a_full_queue_and_a_late_answer_have_their_status(tmp_path):
     assert sorted(reply.status_code for reply in replies) == [400, 429, 504, 504]
     full = next(reply for reply in replies if reply.status_code == 429)
     assert full.headers["retry-after"] == "1"
+
+
+def test_answers_that_clients_do_not_read_are_bounded(tmp_path, caplog):
+    write_version(tmp_path / "task", 1)
+    large, small = ({"signature_name": "attention", "instances": ["a" * size]} for size in (600, 6))
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()
+
+    async def scenario():
+        async with toy_server(tmp_path, max_answer=2 << 20, timeout=1) as server:
+            unread = asyncio.create_task(rest._Answer(server.state, bytes(16 << 20))({}, None, send))
+            await asyncio.sleep(0)
+            replies = [await server.client.post(f"{MODEL}:predict", json=body) for body in (large, small)]
+            await unread
+            replies.append(await server.client.post(f"{MODEL}:predict", json=large))
+            return replies, server.state.unread
+
+    replies, still_unread = run(scenario)
+    assert [reply.status_code for reply in replies] == [429, 200, 200]
+    assert replies[0].json() == {"error": "Clients are reading 16,777,216 bytes of other answers; retry."}
+    assert len(replies[2].content) == int(replies[2].headers["content-length"]) > 1 << 20
+    assert (len(sent), len(sent[1]["body"]), still_unread) == (2, 1 << 16, 0)
+    assert "A client did not read its answer of 16777216 bytes within 1 seconds." in caplog.text
 
 
 def test_the_key_is_needed_but_for_health_and_the_page(tmp_path):

@@ -118,7 +118,7 @@ def test_a_client_that_leaves_is_forgotten(toy):
 
 
 def test_slow_headers_are_given_up(toy, monkeypatch):
-    monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(server, "CLIENT_SECONDS", 0.3)
 
     def scenario(address, _):
         host, _, port = address.removeprefix("http://").partition(":")
@@ -136,8 +136,55 @@ def test_slow_headers_are_given_up(toy, monkeypatch):
     assert 0.2 < seconds < 2
 
 
+def connect(address, request):
+    """A connection that has sent a request, and takes little of the answer before it is read."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(10)
+    connection.connect(("127.0.0.1", int(address.rpartition(":")[2])))
+    connection.sendall(request)
+    return connection
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/none", "/v1/models/none:predict"])
+def test_a_body_that_nobody_reads_does_not_keep_its_connection(toy, monkeypatch, path):
+    monkeypatch.setattr(server, "CLIENT_SECONDS", 0.3)
+
+    def scenario(address, _):
+        head = (
+            f"{'POST' if ':' in path else 'GET'} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n"
+        )
+        with connect(address, head.encode()) as connection:
+            for sent in range(100):
+                try:
+                    connection.send(b"x")
+                except OSError:
+                    return sent
+                time.sleep(0.05)
+
+    assert 2 < with_server(toy, scenario, read_timeout=0.2)[0] < 60
+
+
+def test_an_answer_that_nobody_reads_does_not_keep_its_connection(toy, monkeypatch):
+    monkeypatch.setattr(server, "CLIENT_SECONDS", 0.5)
+    body = json.dumps({"signature_name": "attention", "instances": ["a" * 2000]}).encode()
+    head = b"POST /v1/models/task:predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body)
+
+    def scenario(address, _):
+        with connect(address, head + body) as connection:
+            answer = connection.recv(1 << 12)
+            time.sleep(2)
+            size = len(answer)
+            while piece := connection.recv(1 << 20):
+                size += len(piece)
+        return size, int(re.search(rb"content-length: (\d+)", answer)[1])
+
+    (received, promised), _ = with_server(toy, scenario)
+    assert 0 < received < promised
+
+
 def test_a_request_may_take_longer_than_its_headers(toy, monkeypatch):
-    monkeypatch.setattr(server, "HEADER_SECONDS", 0.1)
+    monkeypatch.setattr(server, "CLIENT_SECONDS", 0.1)
 
     def scenario(address, _):
         with httpx.Client(base_url=address) as client:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.serving.tensor_json import format_predictions, parse_examples, parse_inputs, parse_predict
+from albert_tf.serving.tensor_json import format_predictions, parse_inputs, parse_predict
 from albert_tf.tasks.outputs import TensorSpec
 
 TEXT, IDS = TensorSpec("string", (None,)), TensorSpec("int32", (None, None))
@@ -101,18 +101,3 @@ def test_answers_have_the_shape_of_the_request():
     assert format_predictions({"scores": numbers[:, :1]}, by_row=True) == b'{"predictions":[[0.1],[3.0]]}'
     assert format_predictions({"label": text[:1]}, by_row=False) == '{"outputs":["ü"]}'.encode()
     assert format_predictions({"label_bytes": text[1:]}, by_row=True) == b'{"predictions":[{"b64":"Yg=="}]}'
-
-
-def test_examples_are_features_over_those_of_the_context():
-    body = {"context": {"text_pair": "c"}, "examples": [{"text": "a"}, {"text": ["b"], "text_pair": {"b64": "ZA=="}}]}
-    request = parse_examples(json.dumps(body).encode())
-    arrays = {name: array.tolist() for name, array in parse_inputs(request, PAIR, 8).items()}
-    assert arrays == {"text": [b"a", b"b"], "text_pair": [b"c", b"d"]}
-    for wrong, complaint in (
-        ({"examples": {}}, "must be a list"),
-        ({"examples": ["a"]}, "must be an object"),
-        ({"examples": []}, "must be a list with at least one value"),
-        ({"examples": [{"text": ["a", "b"]}]}, "`text` must contain strings. Received: list"),
-    ):
-        with pytest.raises(ValueError, match=complaint):
-            parse_inputs(parse_examples(json.dumps(wrong).encode()), SINGLE, 8)

@@ -48,10 +48,14 @@ def test_version_numbers_are_read_as_tensorflow_serving_does(tmp_path, caplog):
     folders = [version.folder.name for version in ModelRoot(tmp_path).scan()["task"]]
     assert folders == ["10", "7", "007", "0"]
     assert found(tmp_path / "one") == {"again": [1]}
-    assert {
-        message.partition(" is not served: the folder of a version must be named by its number")[0]
-        for message in caplog.messages
-    } == {str(tmp_path / name) for name in ("task/best", "task/-3", f"task/{'9' * 19}", "flat")}
+    unnumbered = (tmp_path / name for name in ("task/best", "task/-3", f"task/{'9' * 19}", "flat"))
+    assert set(caplog.messages) == {
+        *(
+            f"{path} is not served: the folder of a version must be named by its number, such as 1."
+            for path in unnumbered
+        ),
+        f"{tmp_path / 'one'} is not served: it has no complete version of a model.",
+    }
 
 
 UNREADABLE = """
@@ -84,6 +88,9 @@ def test_what_is_incomplete_or_has_a_bad_name_is_logged_once(tmp_path, caplog):
     (tmp_path / "task" / "3" / "saved_model.pb").touch()  # no variables yet
     (tmp_path / "task" / "notes").mkdir()
     (tmp_path / "README.md").touch()
+    for file in ("weights/config.json", "weights/model.safetensors", "phones/1/model.tflite", "data/train.tsv"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
     root = ModelRoot(tmp_path)
     for _ in range(2):
         assert {name: [version.number for version in versions] for name, versions in root.scan().items()} == {
@@ -91,9 +98,16 @@ def test_what_is_incomplete_or_has_a_bad_name_is_logged_once(tmp_path, caplog):
         }
     assert sorted(message.split(" is ")[0].rpartition("/")[2] for message in caplog.messages) == [
         "'bad name'",
+        "1",
         "2",
         "3",
+        "data",
+        "phones",
+        "weights",
     ]
+    weights = tmp_path / "weights"
+    cure = f"it holds weights; export it first: albert-tf export {weights} --name weights."
+    assert f"{weights} is not served: {cure}" in caplog.messages
 
 
 def test_links_that_leave_the_root_are_refused(tmp_path, caplog):

@@ -2,6 +2,7 @@
 
 import base64
 import random
+import re
 
 import numpy as np
 import pytest
@@ -59,6 +60,22 @@ def test_cut_models_are_refused(tmp_path):
         (tmp_path / "spiece.model").write_bytes(proto[:length])
         with pytest.raises(ValueError, match=r"spiece\.model"):
             AlbertTokenizer.from_pretrained(tmp_path)
+
+
+def test_flipped_bits_are_refused_by_name(tmp_path):
+    proto, draw = TINY_MODEL.read_bytes(), random.Random(0)
+    pieces = proto.index(read_charsmap(proto))
+    refused = 0
+    for _ in range(20):
+        damaged = bytearray(proto)
+        damaged[draw.randrange(pieces)] ^= 0x80  # which makes text of an ASCII letter invalid
+        (tmp_path / "spiece.model").write_bytes(damaged)
+        try:
+            AlbertTokenizer.from_pretrained(tmp_path)
+        except ValueError as error:
+            assert re.search(r"Received: .*spiece\.model", str(error))  # noqa: PT017
+            refused += 1
+    assert refused > 5
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Checkpoints: which are kept, which are taken up, and what a kill leaves between them."""
 
+import resource
+
 import pytest
 
 from albert_tf import AlbertForPreTraining
@@ -43,6 +45,21 @@ def test_the_newest_and_the_best_are_kept(tmp_path, metric, best):
     assert state.writer.is_best(2.0) == (metric == "masked_lm_loss")
     assert not state.writer.is_best(3.0 if best == 20 else 6.0)
     assert [saved.corruption() for saved in saved_checkpoints(tmp_path)] == [None] * 3
+
+
+def test_a_full_disk_is_told_without_what_tensorflow_says_about_itself(tmp_path):
+    state = make_state(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
+    try:
+        with pytest.raises(OSError) as full:  # noqa: PT011
+            save(state, 10)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert str(full.value) == (
+        f"Could not write the checkpoint of step 10 to {tmp_path}: File too large. Earlier checkpoints are intact; "
+        "free disk space and run the same command again."
+    )
 
 
 def test_what_a_kill_leaves_is_no_checkpoint_and_goes_with_the_next(tmp_path):

@@ -9,10 +9,14 @@ Feature = Any  # as `datasets.Features.to_dict` describes a column
 
 
 def features_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Feature]:
-    """The features of the columns, from the metadata of a schema of Arrow or Parquet; empty if they are not there."""
+    """The features of the columns, from the metadata of a schema of Arrow or Parquet; empty if they are not there.
+
+    Raises:
+        json.JSONDecodeError, UnicodeDecodeError, RecursionError: the metadata are damaged.
+    """
     try:
-        return json.loads((metadata or {})[b"huggingface"])["info"]["features"] or {}
-    except (KeyError, TypeError, ValueError):
+        return dict(json.loads((metadata or {})[b"huggingface"])["info"]["features"] or {})
+    except (KeyError, TypeError):
         return {}
 
 
@@ -20,8 +24,8 @@ def with_names(fields: Mapping[str, Any], features: Mapping[str, Feature], place
     """The fields of a row with class labels by name; raises ValueError, which names `place`, if one has none."""
     try:
         return {name: named(value, features.get(name)) for name, value in fields.items()}
-    except (IndexError, TypeError) as error:
-        raise ValueError(f"{place}: a class label is not the number of one of its names ({error}).") from None
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"{place}: a class label is not the number of one of its names ({error!r}).") from None
 
 
 def named(value: Any, feature: Feature) -> Any:

@@ -1,5 +1,6 @@
 """Reads the rows of TSV, CSV, JSON, JSONL and Parquet tables."""
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -245,7 +246,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
                 number += 1
                 place = where(path, number)
                 yield _object(with_names(fields, features, place), place)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"{name_of(path)} is not a Parquet file, or is damaged ({reason}); write or download it again."

@@ -59,11 +59,11 @@ class SentencePieceModel:
                 model_proto, do_lower_case=self.options.do_lower_case, keep_accents=self.options.keep_accents
             )
             self.processor = sentencepiece.SentencePieceProcessor(model_proto=self._compiled_proto)
+            self.pieces = tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))
         except (ValueError, RuntimeError) as error:
             raise ValueError(
                 f"The file must be a SentencePiece model. Received: {source}; it cannot be read: {error}"
             ) from error
-        self.pieces = tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))
         self.special = find_special_ids(self.processor, source)
         if not np.isfinite(self._scores()).all():
             raise ValueError(f"{source} has a piece whose score is not a finite number; restore the file.")

@@ -67,9 +67,20 @@ def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path):
     assert (list(found.texts), found.labels, list(found.lines)) == (texts, ["1", "0", "1"], [1, 2, 3])
     assert read_texts(tmp_path / "a.parquet", Columns(label="labels.x")).labels == ["0.5", "1.5", "2.0"]
     content = (tmp_path / "a.parquet").read_bytes()
-    for damaged in (b"", content[: len(content) // 2], content[:-9]):
+    for damaged in (b"", content[: len(content) // 2], content[:-9], content.replace(b"one", b"\xffne")):
         write(tmp_path / "b.parquet", damaged)
         with pytest.raises(ValueError, match=r"b\.parquet is not a Parquet file, or is damaged .*; write or download"):
+            read_texts(tmp_path / "b.parquet")
+    for features, complaint in (
+        ('{"label": ', r"b\.parquet is not a Parquet file, or is damaged .*; write or download"),
+        (
+            '{"label": {"_type": "ClassLabel", "namez": ["no", "yes"]}}',
+            r"b\.parquet, row 1: a class label is not .*'names'",
+        ),
+    ):
+        metadata = {"huggingface": f'{{"info": {{"features": {features}}}}}'}
+        parquet.write_table(pyarrow.table(columns).replace_schema_metadata(metadata), tmp_path / "b.parquet")
+        with pytest.raises(ValueError, match=complaint):
             read_texts(tmp_path / "b.parquet")
 
 
