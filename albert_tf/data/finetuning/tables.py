@@ -1,26 +1,29 @@
 """Reads the rows of TSV, CSV, JSON, JSONL and Parquet tables."""
 
+import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from albert_tf.data.finetuning.class_labels import features_of, with_names
 from albert_tf.data.finetuning.label_studio import annotated
-from albert_tf.data.finetuning.separated import TAB_SUFFIXES, describe_separated, separated_rows
+from albert_tf.data.finetuning.separated import TAB_SUFFIXES, check_names, describe_separated, separated_rows
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.encodings import Utf8Reader, encoding_of, text_lines, utf8_file
 from albert_tf.files.json import nearest, parse_json
 from albert_tf.files.origins import is_in_memory, name_of, where
+from albert_tf.files.text import MAX_EXPANSION
 
 _SEPARATED = (*TAB_SUFFIXES, ".csv")
 TABLE_SUFFIXES = (*_SEPARATED, ".jsonl", ".json", ".parquet")
-_ROWS_AT_ONCE, _SAMPLE = 1000, 1 << 16
-# Of an object that another one follows, as no JSON document has it; and of hundreds of values within each other.
+_ROWS_AT_ONCE, _BYTES_AT_ONCE, _SAMPLE = 1000, 1 << 26, 1 << 16
+# Of an object that another one follows, as no JSON document has it.
 _JSON_LINES = re.compile(rb"^\s*\{.*\}[ \t]*\r?\n\s*\{", re.DOTALL)
-_DEEP = re.compile(rb'(?:[\[{]\s*(?:"[^"]{0,99}"\s*:\s*)?){256}')
+_ESCAPE, _NO_MARKS = re.compile(rb"\\.", re.DOTALL), bytes({*range(256)} - {*b'[]{}"\\'})
+_MAX_DEPTH = 100  # of JSON; for each value, the parser keeps the names of all around it
 _CORRECT = "correct or delete it"
 
 
@@ -219,16 +222,24 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
 
 
 class _Shallow:
-    """A file whose JSON is not nested deeply, which would take much memory; others raise ValueError."""
+    """A file whose JSON is nested at most `_MAX_DEPTH` deep; deeper JSON raises ValueError."""
 
     def __init__(self, file: Utf8Reader, path: Path):
         self._file, self._path = file, path
+        self._depth, self._start = 0, b""  # the start of a string or an escape that was not at its end
 
     def read(self, size: int = -1) -> bytes:
         """See `Utf8Reader`."""
         content = self._file.read(size)
-        if _DEEP.search(content):
-            raise ValueError(f"{name_of(self._path)} is not valid JSON (nested too deeply); {_CORRECT}.")
+        marks = _ESCAPE.sub(b"", self._start + content).translate(None, _NO_MARKS)
+        parts = marks.removesuffix(b"\\").split(b'"')  # every other one is in a string
+        self._start = b'"' * (len(parts) % 2 == 0) + b"\\" * marks.endswith(b"\\")
+        steps = (1 if mark in b"[{" else -1 for mark in b"".join(parts[::2]))
+        *_, self._depth = depths = [*itertools.accumulate(steps, initial=self._depth)]
+        if max(depths) > _MAX_DEPTH:
+            raise ValueError(
+                f"{name_of(self._path)} is nested too deeply, in more than {_MAX_DEPTH} lists and objects; {_CORRECT}."
+            )
         return content
 
 
@@ -236,20 +247,59 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
     from pyarrow import parquet
 
-    number = 0
+    number, limit = 0, _BYTES_AT_ONCE + MAX_EXPANSION * path.stat().st_size
     try:
-        file = parquet.ParquetFile(path)
-        features = features_of(file.schema_arrow.metadata)
-        for batch in file.iter_batches(_ROWS_AT_ONCE):
-            for fields in batch.to_pylist():
-                number += 1
-                place = where(path, number)
-                yield _object(with_names(fields, features, place), place)
+        metadata = parquet.read_metadata(path)
+        schema = metadata.schema.to_arrow_schema()
+        check_names(name_of(path), schema.names)
+        # A text that is stored once for many rows is in memory once, until each row is made.
+        leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        file = parquet.ParquetFile(path, metadata=metadata, read_dictionary=texts)
+        features, size = features_of(schema.metadata), _stated_bytes(metadata, leaves)
+        for batch in file.iter_batches(_ROWS_AT_ONCE) if size <= limit else ():
+            of_batch = sum(map(_num_bytes, batch.columns))
+            if (size := size + of_batch) > limit:
+                break
+            at_once = 1 if of_batch > _BYTES_AT_ONCE else _ROWS_AT_ONCE
+            for start in range(0, len(batch), at_once):
+                for fields in batch.slice(start, at_once).to_pylist():
+                    number += 1
+                    place = where(path, number)
+                    yield _object(with_names(fields, features, place), place)
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"{name_of(path)} is not a Parquet file, or is damaged ({reason}); write or download it again."
         ) from None
+    if size > limit:
+        raise ValueError(
+            f"{name_of(path)} expands to more than {MAX_EXPANSION} times its size, which is unusual for text; check "
+            "the file, or save it as .jsonl."
+        )
+
+
+def _stated_bytes(metadata: Any, leaves: Sequence[Any]) -> int:
+    """How large a Parquet file says that its pages and its values, but for texts, are in memory."""
+    size = 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for index, leaf in enumerate(leaves):
+            column, width = group.column(index), max(8, leaf.length) * (1 + leaf.max_repetition_level)
+            size += column.total_uncompressed_size + column.num_values * width
+    return size
+
+
+def _num_bytes(array: Any) -> int:
+    """The bytes of an Arrow array whose texts are written out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(array.type):
+        return pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0
+    if pa.types.is_nested(array.type):
+        inner = [array.keys, array.items] if pa.types.is_map(array.type) else array.flatten()
+        return sum(map(_num_bytes, inner)) if isinstance(inner, list) else _num_bytes(inner)
+    return array.nbytes
 
 
 def check_exists(path: Path, cure: str) -> None:

@@ -17,7 +17,8 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import read_rows
 from albert_tf.tasks.sentence_embedding.sentences import read_sentences
 
-PAIRS = Columns(pair="pair")
+PAIRS, MAPS = Columns(pair="pair"), pyarrow.map_(pyarrow.string(), pyarrow.string())
+ZEROS = np.zeros(10**8, np.int8)
 
 
 def write(path, content):
@@ -61,6 +62,11 @@ def test_a_missing_label_is_no_class(tmp_path, label):
 
 def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path):
     texts = ["one", "two\ntwo", "세 번째"]
+    twice = pyarrow.Table.from_arrays([pyarrow.array(texts)] * 2, ["text", "text"])
+    parquet.write_table(twice, tmp_path / "twice.parquet")
+    for path in (tmp_path / "twice.parquet", twice):
+        with pytest.raises(ValueError, match=r"(twice\.parquet|The Table) has two columns 'text'; rename one of them"):
+            read_texts(as_file(path))
     columns = {"text": texts, "label": [1, 0, 1], "labels": [{"x": 0.5}, {"x": 1.5}, {"x": 2.0}]}
     parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
     found = read_texts(tmp_path / "a.parquet")
@@ -71,6 +77,24 @@ def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path):
         write(tmp_path / "b.parquet", damaged)
         with pytest.raises(ValueError, match=r"b\.parquet is not a Parquet file, or is damaged .*; write or download"):
             read_texts(tmp_path / "b.parquet")
+
+
+def test_parquet_that_is_far_larger_in_memory_than_on_disk(tmp_path):
+    path, long = tmp_path / "a.parquet", "a" * 100_000
+    for column in ([long] * 1000, [[long] * 1000], [{"b": {"c": [long]}}] * 1000, [{long: long}] * 1000, ZEROS):
+        kind = MAPS if column[0] == {long: long} else None
+        parquet.write_table(pyarrow.table({"a": pyarrow.array(column, kind)}), path, compression="zstd")
+        with pytest.raises(ValueError, match=r"a\.parquet expands to more than 500 times its size.*; check the file"):
+            next(read_rows(path))
+
+
+def test_parquet_of_long_texts(tmp_path):
+    random = np.random.default_rng(0)
+    texts = [random.bytes(100_000).hex() for _ in range(5)]
+    columns = {"text": texts * 100, "label": [1] * 500, "maps": pyarrow.array([[("a", "b")]] * 500, MAPS)}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    for row, text in zip(read_rows(tmp_path / "a.parquet"), texts * 100, strict=True):
+        assert row.fields == {"text": text, "label": 1, "maps": [("a", "b")]}
 
 
 def test_without_header_columns_are_numbers_and_rows_may_differ_in_length(tmp_path):
@@ -105,10 +129,6 @@ def test_ragged_rows_are_left_out_on_request_and_named(tmp_path, suffix):
     assert list(texts.lines) == [2, 4, 8]
     with pytest.raises(ValueError, match="`finetune --set ragged_rows=drop` leaves out such lines"):
         read_texts(path)
-
-
-def test_nul_bytes_in_tsv_are_text(tmp_path):
-    assert read_texts(write(tmp_path / "a.tsv", b"text\tlabel\na\0b\t1\n")).texts[0] == "a\0b"
 
 
 # File, content, what the error says; other columns than the default ones.
@@ -146,6 +166,8 @@ BAD = {
     "json list": ("a.jsonl", "[1, 2]", "line 1, is not a JSON object: .*; correct or delete it"),
     "open quote": ("a.csv", 'text,label\n"x,1\n', r"a\.csv, line 2, is not valid CSV"),
     "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", r"a\.tsv is not UTF-8: byte 0xff at byte offset 13"),
+    "NUL": ("a.tsv", b"text\tlabel\nx\t1\na\0b\t1\n", r"a\.tsv, line 3, has a NUL character, .*; correct the file"),
+    "NUL of csv": ("a.csv", b'text,label\n"x\n\0",1\n', r"a\.csv, line 3, has a NUL character"),
     "column twice": ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", "two columns 'label'"),
     "other kind": ("a.xlsx", "x", r"a\.xlsx is not a table of a known format; convert it to '\.tsv', "),
 }
