@@ -24,7 +24,7 @@ _ROWS_AT_ONCE, _BYTES_AT_ONCE, _SAMPLE = 1000, 1 << 26, 1 << 16
 _JSON_LINES = re.compile(rb"^\s*\{.*\}[ \t]*\r?\n\s*\{", re.DOTALL)
 _ESCAPE, _NO_MARKS = re.compile(rb"\\.", re.DOTALL), bytes({*range(256)} - {*b'[]{}"\\'})
 _MAX_DEPTH = 100  # of JSON; for each value, the parser keeps the names of all around it
-_CORRECT = "correct or delete it"
+_CORRECT, _OF_PANDAS = "correct or delete it", 'pandas writes rows with to_json(path, orient="records")'
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class TableRow:
             cure = argument if in_memory else f"{option} ({argument} in Python)"
             raise ValueError(
                 f"{place} has no column {column!r}; its columns are {listed(self.fields)}"
-                f"{nearest(column, self.fields)} Choose one with {cure}."
+                f"{nearest(column, self.fields)} Choose one with {cure}.{self.hint}"
             )
         return self.fields[column]
 
@@ -78,6 +78,18 @@ class TableRow:
     def is_annotated(self) -> bool | None:
         """Whether a text of Label Studio has an annotation that was not skipped; None for rows of other origins."""
         return self.fields["annotation_id"] is not None if "annotation_id" in self.fields else None
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether Prodigy's annotator rejected or skipped the text with its labels."""
+        return self.fields.get("answer") in ("reject", "ignore")
+
+    @property
+    def hint(self) -> str:
+        """The end of an error message about columns that were not found."""
+        if not isinstance(self.fields.get("annotations"), list):
+            return ""
+        return " `annotations` of doccano have numbers of labels: export them as JSONL, which has their names."
 
     def text(self, column: str, option: str) -> str:
         """As `field`; raises ValueError also if the field, of JSON, is not a string."""
@@ -183,7 +195,7 @@ def _object(content: Any, place: str) -> dict[str, Any]:
     if isinstance(content, list) and len(content) == 2 and isinstance(content[0], str) and isinstance(content[1], dict):
         content = {"text": content[0], **content[1]}  # as spaCy writes examples
     if not isinstance(content, dict):
-        raise ValueError(f"{place}, is not a JSON object: {str(content)[:40]!r}; {_CORRECT}.")
+        raise ValueError(f"{place}, is not a JSON object: {str(content)[:40]!r}; {_CORRECT}; {_OF_PANDAS}.")
     inner = {
         f"{name}.{key}": value for name, sub in content.items() if isinstance(sub, dict) for key, value in sub.items()
     }
@@ -208,7 +220,7 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
         yield from _lines_of_json(path, table)
         return
     prefix = "item" if start.lstrip().startswith(b"[") else "data.item"
-    number, cure = 0, "give a list of objects, an object with such a list as `data`, or JSON lines"
+    number, cure = 0, f"give a list of objects, an object with such a list as `data`, or JSON lines; {_OF_PANDAS}"
     with utf8_file(path, table.encoding) as file:
         try:
             for number, fields in enumerate(ijson.items(_Shallow(file, path), prefix, use_float=True), start=1):

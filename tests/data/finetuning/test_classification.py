@@ -155,6 +155,10 @@ BAD = {
     "long row": ("a.csv", "text,label\nx,1,2\n", r"a\.csv, line 2, has 3 fields, but the header has 2"),
     "no label": ("a.tsv", "text\tlabel\nx\t \n", r"line 2: the label \('label'\) is empty"),
     "null label": ("a.jsonl", '{"text": "x", "label": null}', r"line 1: the label \('label'\) is empty"),
+    "labels of doccano": (
+        *("a.jsonl", '{"text": "x", "annotations": [{"label": 1, "user": 1}]}'),
+        r"no column 'label'; .*`annotations` of doccano have numbers of labels: export them as JSONL",
+    ),
     "several labels": ("a.jsonl", '{"text": "x", "label": ["a"]}', r"label \['a'\] is not a single .* 'multi_label'"),
     "text a number": ("a.jsonl", '{"text": 7, "label": 1}', r"line 1: text=7 is not a string"),
     "broken json": (
@@ -250,7 +254,7 @@ def test_full_exports_of_label_studio(tmp_path):
     path = write(tmp_path / "a.json", json.dumps(tasks))
     texts = read_texts(path, Columns(label="topics"))
     assert (texts.labels, list(texts.lines)) == (["law", "war, peace", "war, peace"], [1, 1, 2])
-    assert texts.form == "3 texts, 2 without annotation left out"
+    assert texts.form == "3 texts, 2 without an accepted annotation left out"
     several = [label_studio(choices) for choices in (["law", "war, peace"], [])]
     texts = read_texts(as_file(several), Columns(label="topics", separator=","))
     assert texts.label_sets() == [["law", "war, peace"], []]
@@ -261,6 +265,27 @@ def test_full_exports_of_label_studio(tmp_path):
     tasks[1]["annotations"][0]["result"] = [{"type": "choices"}]
     with pytest.raises(ValueError, match=r"element 2, has no annotations as Label Studio writes them .*; export it"):
         read_texts(write(tmp_path / "b.json", json.dumps(tasks)), Columns(label="topics"))
+
+
+def test_what_was_not_accepted_in_prodigy_is_left_out_and_counted(tmp_path):
+    rows = [{"text": "x", "label": label, "answer": label} for label in ("accept", "reject", "ignore")]
+    texts = read_texts(as_file(rows))
+    assert (texts.labels, texts.form) == (["accept"], "1 texts, 2 without an accepted annotation left out")
+    assert read_texts(as_file(rows), Columns(label="answer")).labels == ["accept", "reject", "ignore"]
+    with pytest.raises(ValueError, match="has no rows with an accepted annotation"):
+        read_texts(as_file(rows[1:]))
+    pairs = read_sentences(as_file(rows), Columns("text", "label"), TableFormat())
+    assert (len(pairs), pairs.form) == (1, "1 rows of text, label, 2 not accepted left out")
+
+
+@pytest.mark.parametrize("orient", ["columns", "index", "split", "values", "table", "records"])
+def test_json_of_pandas(tmp_path, orient):
+    pandas.DataFrame({"text": ["a", "b"], "label": ["x", "y"]}).to_json(tmp_path / "a.json", orient=orient)
+    if orient in ("table", "records"):
+        assert read_texts(tmp_path / "a.json").labels == ["x", "y"]
+    else:
+        with pytest.raises(ValueError, match=r'a\.json.*; pandas writes rows with to_json\(path, orient="records"\)'):
+            read_texts(tmp_path / "a.json")
 
 
 DECISIONS = "text,toxic,insult,threat\na,1,0,0\nb,0.0,1.0,0\nc,False,True,0\n"
