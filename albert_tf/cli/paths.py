@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from albert_tf.files.urls import file_infos, is_remote, is_url, location
+from albert_tf.files.urls import file_infos, is_remote, is_url, kind_of, location
 
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
@@ -38,7 +38,7 @@ def check_new_folder(folder: Path) -> None:
 def check_exists(*paths: Path) -> None:
     """Raises ValueError if a file or folder does not exist; commands call it before they import TensorFlow."""
     for path in map(location, paths):
-        if not path.exists():
+        if kind_of(path) is None:
             raise ValueError(f"{path} does not exist; check the path.")
 
 

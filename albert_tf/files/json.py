@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from albert_tf.files.urls import location, opened
+from albert_tf.files.urls import kind_of, location, opened
 
 MAX_BYTES, _MAX_TOML_BYTES = 64 << 20, 1 << 20
 # The parser takes memory in the square of the number of parts of a key. Strings and comments hold no keys.
@@ -102,9 +102,10 @@ def _toml_value(text: str, setting: str) -> Any:
 def read_bytes(path: str | pathlib.Path, cure: str = "check the path", max_bytes: int = MAX_BYTES) -> bytes:
     """Reads a file; raises ValueError if it cannot be read or has more than `max_bytes`."""
     path = location(path)
-    if not path.exists():
+    kind = kind_of(path)
+    if kind is None:
         raise ValueError(f"{path} does not exist; {cure}.")
-    if not path.is_file():
+    if kind != "file":
         raise ValueError(f"{path} is not a file; {cure}.")
     try:
         with opened(path) as file:

@@ -307,7 +307,8 @@ def _num_bytes(array: Any) -> int:
     import pyarrow.compute as pc
 
     if pa.types.is_dictionary(array.type):
-        return pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0
+        lengths = pc.call_function("binary_length", [array.dictionary])
+        return pc.call_function("sum", [lengths.take(array.indices)]).as_py() or 0
     if pa.types.is_nested(array.type):
         inner = [array.keys, array.items] if pa.types.is_map(array.type) else array.flatten()
         return sum(map(_num_bytes, inner)) if isinstance(inner, list) else _num_bytes(inner)
