@@ -13,15 +13,20 @@ from collections.abc import Iterator
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
 AWAY_SECONDS = 10
-_BUSY = b"<?xml version='1.0'?><Error><Code>ServiceUnavailable</Code><Message>Busy</Message></Error>"
-_REFUSED = b"<?xml version='1.0'?><Error><Code>InvalidAccessKeyId</Code><Message>No such key</Message></Error>"
+_ERROR = "<?xml version='1.0'?><Error><Code>{}</Code><Message>{}</Message></Error>"
+_FAULTS = {
+    "busy": ("503 Service Unavailable", _ERROR.format("ServiceUnavailable", "Busy").encode()),
+    "broken": ("500 Internal Server Error", _ERROR.format("InternalError", "Broken").encode()),
+    "refused": ("403 Forbidden", _ERROR.format("InvalidAccessKeyId", "No such key").encode()),
+}
 
 
 class FaultyS3:
     """moto's server, whose answers fail as `fault` says.
 
-    Faults: "busy" (503 to each third request), "cut" (every other object of more than 8 KiB ends in the middle, and
-    its connection closes), "refused" (no key is known), "away" (the port is closed for ten seconds); "" is none.
+    Faults: "busy" (503 to each third request), "broken" (500 to each), "cut" (every other object of more than 8 KiB
+    ends in the middle, and its connection closes), "refused" (no key is known), "away" (the port is closed for ten
+    seconds); "" is none.
     """
 
     def __init__(self, port: int = 0):
@@ -63,10 +68,9 @@ class FaultyS3:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             return []
         self.requests += 1
-        if self.fault == "refused" or (self.fault == "busy" and self.requests % 3 == 0):
+        if self.fault in ("refused", "broken") or (self.fault == "busy" and self.requests % 3 == 0):
             self.failed += 1
-            content = _REFUSED if self.fault == "refused" else _BUSY
-            status = "403 Forbidden" if self.fault == "refused" else "503 Service Unavailable"
+            status, content = _FAULTS[self.fault]
             headers = [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))]
             start_response(status, [*headers, ("Connection", "close")])  # the body of the request is not read
             return [] if environ["REQUEST_METHOD"] == "HEAD" else [content]

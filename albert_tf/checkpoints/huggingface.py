@@ -104,6 +104,14 @@ def _read_tensors(weights: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:
+    tensors = _tensors_of_file(path)
+    for name, tensor in tensors.items():
+        if not tensor.size:  # whatever its other sizes are, which cost no bytes
+            raise ValueError(f"`{name}` in {path} has no values, its shape is {tensor.shape}; save the file again.")
+    return tensors
+
+
+def _tensors_of_file(path: pathlib.Path) -> dict[str, np.ndarray]:
     if path.suffix != ".safetensors":
         from albert_tf.checkpoints.formats.torch_pickle import read_torch
 

@@ -9,7 +9,7 @@ from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.settings import Settings, read_settings
 from albert_tf.cli.tables import print_table
 from albert_tf.files.installation import install_command
-from albert_tf.files.urls import location
+from albert_tf.files.urls import kind_of, location
 from albert_tf.inference.progress import progress_line
 
 NAME = "export"
@@ -124,7 +124,7 @@ def _folder_of_modules(output: Path, name: str, version: int | None) -> Path:
         raise ValueError(f"`--name` must be a folder name without slashes or a leading dot. Received: {name!r}.")
     if version is not None:
         raise ValueError(f"`--version` must be omitted with --format hub. Received: {version}; choose another --name.")
-    if (folder := location(output) / name).exists():
+    if kind_of(folder := location(output) / name) is not None:
         raise ValueError(f"{folder} exists, and modules for TF Hub have no versions; choose another --name.")
     return output / name
 

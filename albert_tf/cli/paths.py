@@ -10,7 +10,7 @@ import typer
 
 from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
 from albert_tf.files.mirrors import mirrored
-from albert_tf.files.urls import file_infos, is_remote, is_url, location
+from albert_tf.files.urls import file_infos, is_remote, is_url, kind_of, location
 
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
@@ -67,7 +67,7 @@ def check_new_folder(folder: Path) -> None:
 def check_exists(*paths: Path) -> None:
     """Raises ValueError if a file or folder does not exist; commands call it before they import TensorFlow."""
     for path in map(location, paths):
-        if not path.exists():
+        if kind_of(path) is None:
             raise ValueError(f"{path} does not exist; check the path.")
 
 

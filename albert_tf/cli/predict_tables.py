@@ -44,13 +44,17 @@ def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int
     Raises:
         ValueError: model, table and output do not fit each other; the message names the row.
     """
+    from albert_tf.data.finetuning.example_sources import as_file
     from albert_tf.data.finetuning.text_counts import report_together
-    from albert_tf.files.atomic import atomic_open
+    from albert_tf.files.atomic import atomic_open, check_output
 
     _check_output(model.task, output, source)
     count = 0
     with tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True) as scratch:
-        form, unit, names, examples = _read(source, _trained(model), Path(scratch))
+        path = Path("/dev/stdin" if source.data == "-" else as_file(source.data))
+        if str(output) != "-":
+            check_output("--output", output, source.data, path)
+        form, unit, names, examples = _read(path, source, _trained(model), Path(scratch))
         lines = _lines(model, examples, names, output.suffix, unit)
         with report_together():
             if str(output) == "-":
@@ -94,15 +98,16 @@ def _check_output(task: str, output: Path, source: Source) -> None:
 # === Tables ===
 
 
-def _read(source: Source, trained: Mapping[str, Any], scratch: Path) -> tuple[str, str, list[str], Iterator[_Example]]:
+def _read(
+    path: Path, source: Source, trained: Mapping[str, Any], scratch: Path
+) -> tuple[str, str, list[str], Iterator[_Example]]:
     """What a table was recognised as, what its rows are counted in, its columns and its examples."""
-    from albert_tf.data.finetuning.example_sources import as_file
     from albert_tf.data.finetuning.table_format import TableFormat
     from albert_tf.data.finetuning.tables import FilledRows
     from albert_tf.files.origins import name_of, unit_of
 
     options = {**trained, **source.options}
-    path = Path(as_file(source.data)) if source.form is None else _standard_input(source.form, source, scratch)
+    path = path if source.form is None else _standard_input(source.form, source, scratch)
     if source.form == "text":
         options |= {"text_column": "text", "pair_column": None, "rename_columns": {}}
     text, pair, suffix = options["text_column"], options["pair_column"], path.suffix.lower()

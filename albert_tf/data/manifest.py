@@ -18,7 +18,7 @@ from albert_tf.data.pretraining.examples import PretrainingExamples
 from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import read_json, verify_checksum, with_checksum
 from albert_tf.files.origins import without_secrets
-from albert_tf.files.urls import location
+from albert_tf.files.urls import kind_of, location
 
 MANIFEST_NAME = "manifest.json"
 TOKENIZER_FOLDER = "tokenizer"
@@ -217,7 +217,7 @@ class Manifest(_Record):
     def load(cls, folder: str | Path) -> "Manifest":
         """Reads the manifest of a folder; raises ValueError if it is missing or corrupt."""
         path = location(folder) / MANIFEST_NAME
-        if not path.is_file():
+        if kind_of(path) != "file":
             raise ValueError(
                 f"{folder} is not a folder of prepared examples: it has no {MANIFEST_NAME}. Run `albert-tf prepare` "
                 f"with this output folder until it finishes."
@@ -244,7 +244,7 @@ def read_tokenizer_files(folder: str | Path) -> dict[str, bytes]:
     contents = {}
     for file in Manifest.load(folder).vocabulary.files:
         path = location(folder) / TOKENIZER_FOLDER / Path(file.name).name  # cannot point outside the folder
-        if not path.is_file():
+        if kind_of(path) != "file":
             raise ValueError(f"{path} is missing; restore the file, or prepare the folder again.")
         if sha256(path) != file.sha256:
             raise ValueError(

@@ -15,7 +15,7 @@ from albert_tf.data.features import PACKED_FEATURES, PRETRAINING_FEATURES, with_
 from albert_tf.data.manifest import MANIFEST_NAME, Manifest, Shard
 from albert_tf.data.options import Format, Objective
 from albert_tf.data.shard_files import DamagedShardError, ShardFault, find_fault, read_records
-from albert_tf.files.urls import file_infos, is_remote, local_copy, location
+from albert_tf.files.urls import file_infos, is_remote, kind_of, local_copy, location
 
 LIMIT_VARIABLE = "ALBERT_TF_CACHE_BYTES"
 _DEFAULT_LIMIT = 10 * 2**30
@@ -75,7 +75,7 @@ def _locate(source: Source) -> tuple[list[Path], Manifest | None]:
     if not isinstance(source, str | Path):
         return [location(path) for path in source], None
     path = location(source)
-    if path.is_file():
+    if kind_of(path) == "file":
         return [path], None
     manifest = Manifest.load(path)
     return [path / shard.name for shard in manifest.shards], manifest

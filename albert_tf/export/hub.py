@@ -20,7 +20,7 @@ from albert_tf.export.saved_model import TOLERANCE
 from albert_tf.export.serve_base import traced
 from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes
 from albert_tf.files.hub import model_folder
-from albert_tf.files.urls import location
+from albert_tf.files.urls import kind_of, location
 from albert_tf.keras_internals import TrainableSavedModel
 from albert_tf.layers.kernels import in_full_float32
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
@@ -65,7 +65,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
             differ by more than 1e-5.
     """
     output = location(output)
-    if output.exists():
+    if kind_of(output) is not None:
         raise ValueError(f"`output` must not exist yet. Received: output={output}; give another folder, or remove it.")
     source = model_folder(source)
     checkpoint = checkpoints.read(source)

@@ -7,7 +7,7 @@ from typing import Any
 
 from albert_tf.files.atomic import move
 from albert_tf.files.exports import export_format
-from albert_tf.files.urls import is_remote
+from albert_tf.files.urls import is_remote, kind_of
 
 
 def version_folder(output: Any, name: str, version: int | None, form: str) -> Any:
@@ -48,7 +48,7 @@ def publish(partial: pathlib.Path, folder: Any, may_increment: bool) -> Any:
     """Renames a complete folder, so that a server never sees a partial version; returns its final name."""
     while True:
         try:
-            if is_remote(folder) and folder.exists():
+            if is_remote(folder) and kind_of(folder) is not None:
                 raise FileExistsError(errno.EEXIST, "exists")
             return move(partial, folder)
         except OSError as error:

@@ -32,6 +32,18 @@ def write_json(path: Any, value: Any, *, indent: int = 2, **options: Any) -> Non
     atomic_write(path, (json.dumps(value, indent=indent, **options) + "\n").encode("utf-8", "surrogatepass"))
 
 
+def check_output(name: str, output: Any, *inputs: Any) -> None:
+    """Raises ValueError if a file to write is one of those that are read, also through links; other inputs are none."""
+    output = location(output)
+    for path in (location(path) for path in inputs if isinstance(path, str | os.PathLike) or is_remote(path)):
+        is_local = not (is_remote(output) or is_remote(path)) and output.exists() and path.exists()
+        if str(output) == str(path) or (is_local and output.samefile(path)):
+            raise ValueError(
+                f"`{name}` must not be a file that is read, because it would be lost. Received: {output}, which is "
+                f"{path}; give another file."
+            )
+
+
 @contextlib.contextmanager
 def atomic_open(path: Any) -> Iterator[BinaryIO]:
     """Opens a temporary file in the same folder for writing, which replaces `path` once it is synced to disk.

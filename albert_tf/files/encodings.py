@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from albert_tf.files.origins import name_of
+from albert_tf.files.origins import name_of, where
 
 _SAMPLE_BYTES = 1 << 16
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"))
@@ -60,12 +60,18 @@ def text_lines(path: Path, encoding: str | None = None, newline: str = "\n") -> 
         newline: as in `open`.
 
     Raises:
-        ValueError: the file is of another encoding; the message names the byte, and the encoding that it may be.
+        ValueError: the file is of another encoding, as its bytes tell, which the message names, or has NUL characters.
     """
     name = encoding_of(path, encoding)
     try:
         with path.open(encoding=name, newline=newline) as file:
-            yield from file
+            for number, line in enumerate(file, start=1):
+                if "\0" in line:
+                    raise ValueError(
+                        f"{where(path, number)}, has a NUL character, which texts do not have; correct the file, or "
+                        "set `encoding` (--set encoding)."
+                    )
+                yield line
     except UnicodeError as error:
         raise ValueError(_undecodable(path, name, error)) from None
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from albert_tf.files.encodings import likely_encoding
 from albert_tf.files.origins import without_secrets
-from albert_tf.files.urls import explained, file_infos, is_remote, location, opened
+from albert_tf.files.urls import explained, file_infos, is_remote, kind_of, location, opened
 
 MAX_LINE_BYTES = 16 * 2**20
 # Text compresses to about 1/3, repetitive logs to 1/100, and a decompression bomb to 1/1000.
@@ -77,7 +77,7 @@ def _remote_files(path: Any) -> list[Any]:
             matches = [match.lstrip("/").removeprefix(f"{start}/") for match in path.fs.glob(path.path)]
         names, folder = matches, location(f"{url.partition('://')[0]}://{start}")
         problem = f"No file matches {url!r}; correct the URL or the pattern."
-    elif path.protocol in ("http", "https") or path.is_file():
+    elif path.protocol in ("http", "https") or kind_of(path) == "file":
         with explained(url):
             path.stat()
         return [path]

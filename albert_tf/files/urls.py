@@ -23,7 +23,7 @@ from albert_tf.files.origins import ORIGINS, process_folder, without_secrets
 # pathlib makes one slash of two.
 _IN_A_PATH = re.compile(r"([a-z][a-z0-9+.-]+):/([^/].*)", re.DOTALL)
 _COPIES, MIRRORS = "urls", "mirrors"
-# botocore waits up to a minute in all, so that a server may be away for ten seconds; other libraries do by default.
+# botocore waits 45 seconds on average, 91 at most, so that a server may be away for ten; other libraries do by default.
 _RETRIES = {"retries": {"mode": "standard", "max_attempts": 8}, "connect_timeout": 10}
 # Listings are not kept, because other processes write too.
 _OPTIONS: dict[str, dict[str, Any]] = {
@@ -32,6 +32,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 _READ_ONLY = ("http", "https")
 _WAITS = (1, 2, 4, 8)  # seconds before the next try
+_SECONDS_TO_SAY = 5
 _known_roots: set[str] = set()
 _copies: dict[pathlib.Path, dict[str, Any]] = {}  # what was known of a file when it was copied
 _copying = threading.RLock()
@@ -94,25 +95,55 @@ def _check_root(remote: Any) -> None:
 
 @contextlib.contextmanager
 def explained(url: Any, doing: str = "be read") -> Iterator[None]:
-    """Turns the errors of all libraries into a ValueError of one sentence."""
+    """Turns the errors of all libraries into a ValueError of one sentence, which says how long it took."""
+    start = time.monotonic()
     try:
         yield
     except Exception as error:  # of many kinds, by protocol
         name, text = without_secrets(str(url)), without_secrets(str(error))
         is_explained = isinstance(error, ValueError) and name in text
-        raise ValueError(text if is_explained else without_secrets(_sentence(name, error, doing))) from None
+        seconds = time.monotonic() - start
+        tried = f" It was tried for {seconds:.0f} seconds." if seconds >= _SECONDS_TO_SAY else ""
+        raise ValueError(text if is_explained else without_secrets(_sentence(name, error, doing) + tried)) from None
+
+
+def kind_of(path: Any) -> str | None:
+    """`"file"`, `"directory"`, or `"other"`; None: there is no such path.
+
+    Raises:
+        ValueError: it is behind a URL, and the server refused to answer, or failed.
+    """
+    if not is_remote(path):
+        return "file" if path.is_file() else "directory" if path.is_dir() else "other" if path.exists() else None
+    with explained(path):
+        try:
+            return path.fs.info(path.path)["type"]
+        except FileNotFoundError as error:
+            if _cause(error) is not error:
+                raise
+    return None
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What went wrong where a server refused or failed, which fsspec calls a missing file for http."""
+    cause = error.__cause__
+    is_other = isinstance(cause, OSError) or getattr(cause, "status", None) not in (None, 404, 410)
+    return cause if cause is not None and isinstance(error, FileNotFoundError) and is_other else error
 
 
 def _sentence(url: str, error: BaseException, doing: str) -> str:
-    if isinstance(error, FileNotFoundError) and isinstance(error.__cause__, OSError):  # no connection, over http
-        error = error.__cause__
+    error = _cause(error)
     reason = (without_secrets(str(error)).splitlines() or [""])[0][:200].rstrip(".") or type(error).__name__
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, ImportError):
         return f"{url} needs another library ({reason}); {install_command('cloud')}."
     if "Credential" in type(error).__name__ or "Unable to locate credentials" in reason:
         return f"{url} needs credentials, and none were found ({reason}); log in, or set those of this storage."
-    if isinstance(error, PermissionError) or {"GatedRepoError", "LocalTokenNotFoundError"} & names:
+    if (
+        isinstance(error, PermissionError)
+        or getattr(error, "status", None) in (401, 403)
+        or {"GatedRepoError", "LocalTokenNotFoundError"} & names
+    ):
         return f"{url} could not {doing}, because access was refused ({reason}); check the key and its rights."
     if isinstance(error, FileNotFoundError) or {"RepositoryNotFoundError", "EntryNotFoundError"} & names:
         return f"{url} does not exist{'' if reason in url else f' ({reason})'}; check the URL."

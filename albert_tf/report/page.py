@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from albert_tf.files.atomic import atomic_write
+from albert_tf.files.atomic import atomic_write, check_output
 from albert_tf.files.json import finite, read_json
 from albert_tf.files.urls import local_copy, location
 from albert_tf.report.curves import curves_svg
@@ -85,6 +85,7 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
         ValueError: the folder is not a run folder, one of its files is damaged, or matplotlib is not installed.
     """
     page = location(run) / REPORT_PAGE if output is None else location(output)
+    check_output("output", page, *(location(run) / name for name in (RECIPE_FILE, METRICS_FILE, REPORT_FILE)))
     left_out = (f"{CHECKPOINTS_FOLDER}/", "logs/", ".")
     run = local_copy(run, lambda name: not name.startswith(left_out))
     recipe, entries = _read_recipe(run), read_metrics(run / METRICS_FILE)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from albert_tf.data.finetuning.example_sources import as_file
+from albert_tf.files.atomic import check_output
 from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import location
 from albert_tf.inference.loading import load_model
@@ -39,10 +40,14 @@ def evaluate_folder(
         The number of examples, and their Evaluation.
 
     Raises:
-        ValueError: the folder holds no such model, or the examples do not fit it; the message names their line.
+        ValueError: the folder holds no such model, the examples do not fit it, in which case the message names their
+            line, or the predictions would replace their file.
     """
     task, compute = _load(folder, changes, batch_size)
-    examples = task.read_dev(pathlib.Path(as_file(data, "dev", task.settings.table)))
+    path = as_file(data, "dev", task.settings.table)
+    if predictions is not None:
+        check_output("predictions", predictions, data, path)
+    examples = task.read_dev(pathlib.Path(path))
     with _stored_ids(task):
         evaluate = task.evaluator(compute, examples)
     evaluation = evaluate()
@@ -79,7 +84,9 @@ def predict_folder(
         ValueError: as `evaluate_folder`.
     """
     task, compute = _load(folder, changes, batch_size, loaded)
-    examples = task.read_unlabelled(pathlib.Path(as_file(data, "dev", task.settings.table)))
+    path = as_file(data, "dev", task.settings.table)
+    check_output("output", output, data, path)
+    examples = task.read_unlabelled(pathlib.Path(path))
     with _stored_ids(task):
         predict = task.predictor(compute, examples)
     task.write_predictions(location(output), examples, predict())

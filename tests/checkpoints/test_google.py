@@ -79,7 +79,7 @@ def test_without_its_config(golden, tmp_path):
         AlbertEncoder.from_pretrained(tmp_path / "model.ckpt")
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "absent", "empty_index"])
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "absent", "empty_index", "without values"])
 def test_damaged(damage, golden, tmp_path):
     shutil.copytree(golden("M1_small").folder, tmp_path, dirs_exist_ok=True)
     data = tmp_path / "model.ckpt.data-00000-of-00001"
@@ -91,6 +91,9 @@ def test_damaged(damage, golden, tmp_path):
         data.write_bytes(content)
     elif damage == "absent":
         data.unlink()
+    elif damage == "without values":
+        prefix = tmp_path / "model.ckpt"
+        save(prefix, {**tensors_in(prefix), "output_bias": np.zeros((0, 2**40), "f4")})
     else:
         (tmp_path / "model.ckpt.index").write_bytes(b"")
     with pytest.raises(ValueError, match=r"model\.ckpt could not be read \(.*\); download"):

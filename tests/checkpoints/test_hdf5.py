@@ -29,7 +29,7 @@ def test_what_was_written_is_read(libver, count):
     for number in range(count):
         layer = f"layers/a_layer_with_a_long_name_{number}/vars"
         names[layer] = f"näme {number}"
-        arrays[f"{layer}/0"] = random.integers(0, 100, (number % 3, 2)).astype(TYPES[number % len(TYPES)])
+        arrays[f"{layer}/0"] = random.integers(0, 100, (1 + number % 3, 2)).astype(TYPES[number % len(TYPES)])
         arrays[f"{layer}/1"] = np.float32(number)
 
     def write(file):
@@ -90,6 +90,7 @@ HOSTILE = {
     "compressed": (compressed, ELSEWHERE),
     "in chunks": (lambda file: file.create_dataset("a", (2**40,), "f4", chunks=True), ELSEWHERE),
     "not stored": (lambda file: file.create_dataset("a", (2**40,), "f4"), "is not stored completely"),
+    "no values": (lambda file: file.create_dataset("a", (0, 2**40), "f4"), "has no values"),
     "linked twice": (linked_twice, "is linked twice"),
     "its own parent": (its_own_parent, "is linked twice"),
     "nested": (nested, "nested too deeply"),

@@ -57,6 +57,16 @@ def test_another_shape(folder):
         AlbertForPreTraining.from_pretrained(folder)
 
 
+@pytest.mark.parametrize("shape", [(0, 2**60), (2**40, 0), (0,)])
+def test_a_tensor_without_values_whatever_its_other_sizes(shape, tmp_path):
+    AlbertForSequenceClassification(CONFIG, num_labels=2).save_pretrained(tmp_path)
+    change(tmp_path, lambda tensors: tensors.update({"classifier.bias": np.zeros(shape, "float32")}))
+    with pytest.raises(
+        ValueError, match=r"`classifier.bias` in .*model\.safetensors has no values, its shape is .*; sa"
+    ):
+        checkpoints.read(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [

@@ -345,3 +345,19 @@ def test_mistakes_with_files(folders, table, tmp_path):
     assert "rows.jsonl, line 5001, has no column 'sentence'" in err
     output = ("--text-column", "sentence", "--output", tmp_path / "nowhere" / "a.tsv")
     assert "nowhere" in mistake("predict", folders["classifier"], *data, *output)
+
+
+def test_the_data_are_not_overwritten(folders, tmp_path):
+    data, soft, hard = (tmp_path / name for name in ("rows.jsonl", "soft.jsonl", "hard.jsonl"))
+    data.write_text('{"text": "a", "label": "gloomy", "spans": []}')
+    soft.symlink_to(data)
+    hard.hardlink_to(data)
+    for output in (data, soft, hard, f"{tmp_path}/../{tmp_path.name}/rows.jsonl"):
+        for command, folder, option in (
+            ("predict", "classifier", "--output"),
+            ("evaluate", "classifier", "--predictions"),
+        ):
+            sentence = mistake(command, folders[folder], "--data", data, option, output)
+            assert f"{option.strip('-')}` must not be a file that is read" in sentence
+    assert "`output` must not be" in mistake("predict", folders["tags"], "--data", data, "--output", soft)
+    assert data.read_text() == hard.read_text() == '{"text": "a", "label": "gloomy", "spans": []}'

@@ -10,10 +10,12 @@ import traceback
 import fsspec
 import pytest
 
+from albert_tf.cli.paths import check_exists
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
-from albert_tf.data.manifest import HashedFile
-from albert_tf.data.sources import LIMIT_VARIABLE, Shards, name_damage, shards_to_read
-from albert_tf.files import mirrors
+from albert_tf.data.manifest import HashedFile, Manifest
+from albert_tf.data.sources import LIMIT_VARIABLE, Shards, find_shards, name_damage, shards_to_read
+from albert_tf.export.versions import publish
+from albert_tf.files import mirrors, urls
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
@@ -208,12 +210,14 @@ SECRET = "xyzzy"
 
 @pytest.fixture
 def signed():
-    """The beginning of URLs of a server that has /ok alone, and wants a signature."""
+    """The beginning of URLs of a server that has /ok alone, and wants a signature; /500 and such give that status."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             path, _, query = self.path.partition("?")
-            self.send_response(404 if path == "/none" else 200 if SECRET in query and path == "/ok.txt" else 403)
+            first = path.split("/")[1]
+            refused = int(first) if first.isdigit() else 404 if path == "/none" else 403
+            self.send_response(200 if SECRET in query and path == "/ok.txt" else refused)
             self.send_header("Content-Length", "5")
             self.end_headers()
             if self.command == "GET":
@@ -228,6 +232,35 @@ def signed():
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+READERS = [
+    *(local_copy, read_json, Manifest.load, find_shards, lambda url: find_files([url])),
+    *(check_exists, lambda url: publish(pathlib.Path("a"), location(url), may_increment=False)),
+]
+REFUSED, FAILED = "access was refused ", r"could not be read \(.*\); check the URL and the connection"
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410, 429, 500, 503])
+@pytest.mark.parametrize("read", READERS[:-1])
+def test_what_is_refused_or_fails_over_http_is_not_missing(signed, status, read):
+    missing = "does not exist|is not a folder of prepared examples"
+    expected = REFUSED if status < 404 else missing if status in (404, 410) else FAILED
+    with pytest.raises(ValueError, match=f"^{signed}/{status}[ /].*({expected})"):
+        read(f"{signed}/{status}")
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_what_is_refused_or_fails_in_a_bucket_is_not_missing(bucket, server, read, monkeypatch):
+    put(f"{bucket}/a/manifest.json", "{}")
+    once = {**urls._OPTIONS["s3"], "config_kwargs": {"retries": {"mode": "standard", "max_attempts": 1}}}
+    monkeypatch.setitem(urls._OPTIONS, "s3", once)
+    monkeypatch.setattr(urls, "_SECONDS_TO_SAY", 0)
+    for fault, expected in (("refused", REFUSED), ("broken", rf"{FAILED}\. It was tried for \d+ seconds\.$")):
+        server.fault = fault
+        with pytest.raises(ValueError, match=f"^{bucket}/a.* {expected}"):
+            read(f"{bucket}/a")
+        server.fault = ""
 
 
 QUERY = f"?X-Amz-Credential={SECRET}&X-Amz-Signature={SECRET}&n=1"

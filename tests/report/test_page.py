@@ -187,6 +187,13 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_of_the_run_is_not_overwritten(run):
+    with pytest.raises(
+        ValueError, match=r"`output` must not be a file that is read.*metrics\.jsonl; give another file"
+    ):
+        write_report(run, run / "metrics.jsonl")
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -89,7 +89,7 @@ def _walk(group: h5py.Group, parent: str, skip: str, seen: set[int]) -> Iterator
 
 
 def _array(path: str, dataset: h5py.Dataset, bytes_left: int) -> np.ndarray:
-    if dataset.shape is None:
+    if not dataset.size:  # whatever its other sizes are, which cost no bytes
         raise ValueError(f"{path} has no values")
     if dataset.external:
         raise ValueError(f"{path} is stored in another file")

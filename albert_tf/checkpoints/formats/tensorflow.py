@@ -89,6 +89,8 @@ def _wanted(tf: Any, prefix: pathlib.Path) -> dict[str, np.ndarray]:
         for name, shape in reader.get_variable_to_shape_map().items()
         if google.is_weight(name) and model_garden.is_weight(name)
     }
+    if empty := [name for name, shape in shapes.items() if 0 in shape]:
+        raise ValueError(f"{empty[0]} has no values, its shape is {shapes[empty[0]]}")
     # Tensors do not overlap. This bounds the memory that a damaged index can request.
     size = sum(math.prod(shape) * dtypes[name].size for name, shape in shapes.items())
     if size > sum(file.stat().st_size for file in prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*")):

@@ -130,7 +130,7 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
     """Reads a table of labelled texts (see `tables.read_rows`), by default "text" and "label".
 
     Rows of several columns that are all empty, as spreadsheets write them, are left out, and texts that nobody labelled
-    in a full export of Label Studio.
+    in a full export of Label Studio, or whose labels were not accepted in Prodigy.
 
     Raises:
         ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
@@ -140,8 +140,9 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
     texts, pairs = StoredRows[str](), None if columns.pair is None else StoredRows[str]()
     lines, labels, unlabelled = array.array("q"), [], array.array("q")
     rows, row, left_out = FilledRows(path, table), None, 0
+    has_answers = "answer" in (columns.text, columns.pair, columns.label, *columns.labels)  # which are not Prodigy's
     for row in rows:
-        if row.is_annotated is False:
+        if row.is_annotated is False or (row.is_rejected and not has_answers):
             left_out += 1
             continue
         texts.append(row.text(columns.text, "--text-column"))
@@ -155,11 +156,14 @@ def read_texts(path: str | Path, columns: Columns | None = None, table: TableFor
     if unlabelled:
         raise _NoLabelError(path, unlabelled, columns)
     if not labels:
-        raise ValueError(f"{name_of(path)} has no rows; is it the right file?")
+        accepted = " with an accepted annotation" if left_out else ""
+        raise ValueError(f"{name_of(path)} has no rows{accepted}; is it the right file?")
     if row is not None and not columns.labels and not any(labels):
         row.field(columns.label, "--label-column")  # raises if no row has it
     count = f"{len(labels):,} {'texts' if pairs is None else 'pairs'}"
-    form = ", ".join([count, *rows.describe(), *([f"{left_out:,} without annotation left out"] if left_out else [])])
+    form = ", ".join(
+        [count, *rows.describe(), *([f"{left_out:,} without an accepted annotation left out"] if left_out else [])]
+    )
     return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form, columns.labels)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from albert_tf.data.finetuning.class_labels import with_names
+from albert_tf.data.finetuning.separated import check_names
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import TABLE_SUFFIXES, is_table, listed, read_rows
 from albert_tf.files.atomic import could_not_write
@@ -163,6 +164,7 @@ def _rows(data: Any) -> Iterator[Any]:
         if hasattr(data, "iter_slices"):  # polars
             return (row for part in data.iter_slices(_ROWS_AT_ONCE) for row in part.to_dicts())
         if hasattr(data, "to_batches"):  # Arrow
+            check_names(f"The {type(data).__name__}", data.schema.names)
             return (row for part in data.to_batches(_ROWS_AT_ONCE) for row in part.to_pylist())
         if isinstance(data, Iterable) and not hasattr(data, "dtype"):
             return _dicts(data)
@@ -185,9 +187,7 @@ def _dicts(rows: Iterable[Any]) -> Iterator[Any]:
 
 def _pandas_rows(frame: Any) -> Iterator[dict[str, Any]]:
     frame = frame.set_axis(map(str, frame.columns), axis="columns")
-    if not frame.columns.is_unique:
-        repeated = frame.columns[frame.columns.duplicated()][0]
-        raise ValueError(f"The DataFrame has two columns {repeated!r}; rename one of them.")
+    check_names("The DataFrame", frame.columns)
     for start in range(0, len(frame), _ROWS_AT_ONCE):
         part = frame.iloc[start : start + _ROWS_AT_ONCE]
         yield from part.astype(object).where(part.notna(), None).to_dict("records")

@@ -1,6 +1,7 @@
 """The forms in which examples of a task are written, and which of them a table has."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from albert_tf.data.finetuning.tables import TableRow, describe_table, listed, r
 from albert_tf.files.origins import name_of
 
 Example = TypeVar("Example")
+# Of Python's or of JSON, within the cell of a table.
+_WRITTEN_OUT = re.compile(r"""\{['"].*\}|\[(array\(|[\[{'"]).*\]|array\(.*\)""", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,13 @@ def _examples(form: Form[Example], rows: Iterable[TableRow]) -> Iterator[Example
                 f"{row.where}, has no column {' or '.join(map(repr, missing[0].split('|')))}, unlike the rows before "
                 f"({form.name}); correct it, or give rows of different forms in files of their own."
             )
+        for name in (name for column in form.columns for name in column.split("|")):
+            if isinstance(value := row.fields.get(name), str) and _WRITTEN_OUT.fullmatch(value):
+                raise ValueError(
+                    f"{row.where}: {name} is a list or a dict that was written as text, {value[:40]!r}, as to_csv of "
+                    "pandas does; save the table as .parquet, or as .jsonl with to_json(path, orient='records', "
+                    "lines=True)."
+                )
         yield from form.read(row)
 
 
@@ -83,7 +93,7 @@ def _unknown(row: TableRow, forms: Sequence[Form], task: str) -> str:
     known = "; ".join(f"{form.name}: {', '.join(column.split('|')[0] for column in form.columns)}" for form in forms)
     return (
         f"{row.where}, has none of the forms of {task}; its columns are {listed(row.fields) or 'none'}. Rename them to "
-        f"those of one of these (--set rename_columns.theirs=ours), or check `task`: {known}."
+        f"those of one of these (--set rename_columns.theirs=ours), or check `task`: {known}.{row.hint}"
     )
 
 

@@ -34,7 +34,8 @@ def separated_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[s
         # Rows may differ in length: only the selected columns are required.
         yield from ((line, {str(n): field for n, field in enumerate(fields)}) for line, fields in rows)
         return
-    names = _unique(path, next(rows, (1, []))[1])
+    names = [name.strip() for name in next(rows, (1, []))[1]]
+    check_names(f"The header of {name_of(path)}", names)
     ragged = []
     for line, fields in rows:
         if len(fields) == len(names):
@@ -139,9 +140,8 @@ def _csv_fields(path: Path, table: TableFormat, delimiter: str) -> Iterator[tupl
         csv.field_size_limit(limit)
 
 
-def _unique(path: Path, names: list[str]) -> list[str]:
-    names = [name.strip() for name in names]
+def check_names(table: str, names: Iterable[str]) -> None:
+    """Raises ValueError if two columns of a table have the same name."""
     repeated = [name for name, count in collections.Counter(names).items() if name and count > 1]
     if repeated:
-        raise ValueError(f"The header of {name_of(path)} has two columns {repeated[0]!r}; rename one of them.")
-    return names
+        raise ValueError(f"{table} has two columns {repeated[0]!r}; rename one of them.")

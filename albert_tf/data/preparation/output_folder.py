@@ -15,7 +15,7 @@ from albert_tf.data.manifest import (
 )
 from albert_tf.data.shard_files import find_fault
 from albert_tf.files.atomic import remove_temporary, sha256
-from albert_tf.files.urls import is_remote, make_folder, remove_tree
+from albert_tf.files.urls import is_remote, kind_of, make_folder, remove_tree
 
 _WORKSPACE_NAME = ".prepare"
 
@@ -29,7 +29,7 @@ def open_folder(folder: Path, recipe: PreparationSettings) -> Manifest | None:
     Raises:
         ValueError: the folder holds examples of another recipe, or other files.
     """
-    if (folder / MANIFEST_NAME).is_file():
+    if kind_of(folder / MANIFEST_NAME) == "file":
         manifest = Manifest.load(folder)
         _check_same(folder, manifest.recipe, recipe)
         return manifest if _is_intact(folder, manifest) else None

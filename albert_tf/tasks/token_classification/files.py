@@ -25,6 +25,8 @@ _HEADERS = ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "ner
 _LABELS = ("NE", "POS")  # of proper nouns in STTS, of possessive endings in Penn's
 # Numbers of words in CoNLL-U, and those of contractions and of words that are not in the text.
 _NUMBER, _NO_WORD = re.compile(r"\d+([-.]\d+)?"), re.compile(r"\d+[-.]\d+")
+# In a last column of flags of spaces, or of references.
+_NO_TAG, _OUTSIDE_MARKS = re.compile(r"SpaceAfter=\w+|(?!\d+$)[\W\d_]+"), {"-", "_"}
 _ROWS_TO_LOOK_AT = 1000
 _START, _END = ("start", "start_offset"), ("end", "end_offset")
 _CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
@@ -142,18 +144,20 @@ def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: boo
     # Prodigy and Label Studio leave out spans where there are none.
     words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash", "annotation_id"])
 
+    def is_left_out(row: TableRow) -> bool:
+        is_refused = row.is_rejected or (labelled and row.is_annotated is False)
+        left_out.extend([row.where] * is_refused)
+        return is_refused
+
     def of_words(row: TableRow) -> Iterator[TaggedText]:
         if not labelled and "text" in row.fields and not _are_strings(value_of(row.fields, *_WORDS)):
             yield from of_spans(row)  # such as Prodigy's, whose tokens are objects
-        else:
+        elif not is_left_out(row):
             yield _of_words(row, tags, labelled, _of_characters if has_characters else _joined)
 
     def of_spans(row: TableRow) -> Iterator[TaggedText]:
-        is_refused = row.fields.get("answer", "accept") != "accept"  # of Prodigy
-        if is_refused or (labelled and row.is_annotated is False):
-            left_out.append(row.where)
-            return
-        yield _of_spans(row, (value_of(row.fields, *_SPANS) or []) if labelled else [])
+        if not is_left_out(row):
+            yield _of_spans(row, (value_of(row.fields, *_SPANS) or []) if labelled else [])
 
     tagged = [
         Form(f"{'characters' if has_characters else 'words'} and tags", (words, "|".join(_TAGS)), of_words),
@@ -213,7 +217,9 @@ def _span(place: str, value: Any) -> tuple[int, int, str]:
         label = label[0] if isinstance(label, list) and len(label) == 1 else label
         parts = [value_of(value, *_START), value_of(value, *_END), label]
     if [type(part) for part in parts] != [int, int, str] or not parts[2]:
-        raise ValueError(f"{place}: a span must have integers `start` and `end` and a `label`. Received: {value}.")
+        raise ValueError(
+            f"{place}: a span must have integers `start` and `end` and a `label`, by its name. Received: {value}."
+        )
     return parts[0], parts[1], str(parts[2])
 
 
@@ -247,6 +253,12 @@ class _Lines:
         if self._is_conllu:
             self.form = "CoNLL-U, words and UPOS"
             return
+        last = {row[-1] for row in rows if len(row) > 1}
+        if labelled and last - _OUTSIDE_MARKS and all(map(_NO_TAG.fullmatch, last)):
+            raise ValueError(
+                f"{path} has no tags in the last column, but {listed(sorted(last))}, such as flags of spaces; remove "
+                "it, so that the tag of each word is in the last column."
+            )
         rows = rows[:4]
         if len(rows) > 1 and len(rows[0]) > 2 and [row[0] for row in rows] == [str(n + 1) for n in range(len(rows))]:
             raise ValueError(f"{path} numbers its words in the first column; remove it, and keep the word and its tag.")

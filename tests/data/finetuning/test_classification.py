@@ -17,7 +17,8 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import read_rows
 from albert_tf.tasks.sentence_embedding.sentences import read_sentences
 
-PAIRS = Columns(pair="pair")
+PAIRS, MAPS = Columns(pair="pair"), pyarrow.map_(pyarrow.string(), pyarrow.string())
+ZEROS = np.zeros(10**8, np.int8)
 
 
 def write(path, content):
@@ -61,6 +62,11 @@ def test_a_missing_label_is_no_class(tmp_path, label):
 
 def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path):
     texts = ["one", "two\ntwo", "세 번째"]
+    twice = pyarrow.Table.from_arrays([pyarrow.array(texts)] * 2, ["text", "text"])
+    parquet.write_table(twice, tmp_path / "twice.parquet")
+    for path in (tmp_path / "twice.parquet", twice):
+        with pytest.raises(ValueError, match=r"(twice\.parquet|The Table) has two columns 'text'; rename one of them"):
+            read_texts(as_file(path))
     columns = {"text": texts, "label": [1, 0, 1], "labels": [{"x": 0.5}, {"x": 1.5}, {"x": 2.0}]}
     parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
     found = read_texts(tmp_path / "a.parquet")
@@ -82,6 +88,24 @@ def test_parquet_keeps_types_and_is_refused_if_half_of_it_is_missing(tmp_path):
         parquet.write_table(pyarrow.table(columns).replace_schema_metadata(metadata), tmp_path / "b.parquet")
         with pytest.raises(ValueError, match=complaint):
             read_texts(tmp_path / "b.parquet")
+
+
+def test_parquet_that_is_far_larger_in_memory_than_on_disk(tmp_path):
+    path, long = tmp_path / "a.parquet", "a" * 100_000
+    for column in ([long] * 1000, [[long] * 1000], [{"b": {"c": [long]}}] * 1000, [{long: long}] * 1000, ZEROS):
+        kind = MAPS if column[0] == {long: long} else None
+        parquet.write_table(pyarrow.table({"a": pyarrow.array(column, kind)}), path, compression="zstd")
+        with pytest.raises(ValueError, match=r"a\.parquet expands to more than 500 times its size.*; check the file"):
+            next(read_rows(path))
+
+
+def test_parquet_of_long_texts(tmp_path):
+    random = np.random.default_rng(0)
+    texts = [random.bytes(100_000).hex() for _ in range(5)]
+    columns = {"text": texts * 100, "label": [1] * 500, "maps": pyarrow.array([[("a", "b")]] * 500, MAPS)}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    for row, text in zip(read_rows(tmp_path / "a.parquet"), texts * 100, strict=True):
+        assert row.fields == {"text": text, "label": 1, "maps": [("a", "b")]}
 
 
 def test_without_header_columns_are_numbers_and_rows_may_differ_in_length(tmp_path):
@@ -118,10 +142,6 @@ def test_ragged_rows_are_left_out_on_request_and_named(tmp_path, suffix):
         read_texts(path)
 
 
-def test_nul_bytes_in_tsv_are_text(tmp_path):
-    assert read_texts(write(tmp_path / "a.tsv", b"text\tlabel\na\0b\t1\n")).texts[0] == "a\0b"
-
-
 # File, content, what the error says; other columns than the default ones.
 BAD = {
     "missing column": (
@@ -146,6 +166,10 @@ BAD = {
     "long row": ("a.csv", "text,label\nx,1,2\n", r"a\.csv, line 2, has 3 fields, but the header has 2"),
     "no label": ("a.tsv", "text\tlabel\nx\t \n", r"line 2: the label \('label'\) is empty"),
     "null label": ("a.jsonl", '{"text": "x", "label": null}', r"line 1: the label \('label'\) is empty"),
+    "labels of doccano": (
+        *("a.jsonl", '{"text": "x", "annotations": [{"label": 1, "user": 1}]}'),
+        r"no column 'label'; .*`annotations` of doccano have numbers of labels: export them as JSONL",
+    ),
     "several labels": ("a.jsonl", '{"text": "x", "label": ["a"]}', r"label \['a'\] is not a single .* 'multi_label'"),
     "text a number": ("a.jsonl", '{"text": 7, "label": 1}', r"line 1: text=7 is not a string"),
     "broken json": (
@@ -157,6 +181,8 @@ BAD = {
     "json list": ("a.jsonl", "[1, 2]", "line 1, is not a JSON object: .*; correct or delete it"),
     "open quote": ("a.csv", 'text,label\n"x,1\n', r"a\.csv, line 2, is not valid CSV"),
     "not UTF-8": ("a.tsv", b"text\tlabel\nxy\xff\t1\n", r"a\.tsv is not UTF-8: byte 0xff at byte offset 13"),
+    "NUL": ("a.tsv", b"text\tlabel\nx\t1\na\0b\t1\n", r"a\.tsv, line 3, has a NUL character, .*; correct the file"),
+    "NUL of csv": ("a.csv", b'text,label\n"x\n\0",1\n', r"a\.csv, line 3, has a NUL character"),
     "column twice": ("a.tsv", "text\tlabel\tlabel\nx\t1\t2\n", "two columns 'label'"),
     "other kind": ("a.xlsx", "x", r"a\.xlsx is not a table of a known format; convert it to '\.tsv', "),
 }
@@ -239,7 +265,7 @@ def test_full_exports_of_label_studio(tmp_path):
     path = write(tmp_path / "a.json", json.dumps(tasks))
     texts = read_texts(path, Columns(label="topics"))
     assert (texts.labels, list(texts.lines)) == (["law", "war, peace", "war, peace"], [1, 1, 2])
-    assert texts.form == "3 texts, 2 without annotation left out"
+    assert texts.form == "3 texts, 2 without an accepted annotation left out"
     several = [label_studio(choices) for choices in (["law", "war, peace"], [])]
     texts = read_texts(as_file(several), Columns(label="topics", separator=","))
     assert texts.label_sets() == [["law", "war, peace"], []]
@@ -250,6 +276,27 @@ def test_full_exports_of_label_studio(tmp_path):
     tasks[1]["annotations"][0]["result"] = [{"type": "choices"}]
     with pytest.raises(ValueError, match=r"element 2, has no annotations as Label Studio writes them .*; export it"):
         read_texts(write(tmp_path / "b.json", json.dumps(tasks)), Columns(label="topics"))
+
+
+def test_what_was_not_accepted_in_prodigy_is_left_out_and_counted(tmp_path):
+    rows = [{"text": "x", "label": label, "answer": label} for label in ("accept", "reject", "ignore")]
+    texts = read_texts(as_file(rows))
+    assert (texts.labels, texts.form) == (["accept"], "1 texts, 2 without an accepted annotation left out")
+    assert read_texts(as_file(rows), Columns(label="answer")).labels == ["accept", "reject", "ignore"]
+    with pytest.raises(ValueError, match="has no rows with an accepted annotation"):
+        read_texts(as_file(rows[1:]))
+    pairs = read_sentences(as_file(rows), Columns("text", "label"), TableFormat())
+    assert (len(pairs), pairs.form) == (1, "1 rows of text, label, 2 not accepted left out")
+
+
+@pytest.mark.parametrize("orient", ["columns", "index", "split", "values", "table", "records"])
+def test_json_of_pandas(tmp_path, orient):
+    pandas.DataFrame({"text": ["a", "b"], "label": ["x", "y"]}).to_json(tmp_path / "a.json", orient=orient)
+    if orient in ("table", "records"):
+        assert read_texts(tmp_path / "a.json").labels == ["x", "y"]
+    else:
+        with pytest.raises(ValueError, match=r'a\.json.*; pandas writes rows with to_json\(path, orient="records"\)'):
+            read_texts(tmp_path / "a.json")
 
 
 DECISIONS = "text,toxic,insult,threat\na,1,0,0\nb,0.0,1.0,0\nc,False,True,0\n"

@@ -3,6 +3,8 @@
 import json
 
 import datasets
+import numpy as np
+import pandas
 import pytest
 
 from albert_tf.data.finetuning.classification import Columns
@@ -205,6 +207,9 @@ def test_a_klue_file_whose_first_text_has_no_space(tmp_path):
         ("b O\na B_PER\n", "line 2: the tag 'B_PER' must be written as B-label"),
         ("a PER-B\nb O\n", "'PER-B' must be written as B-label"),
         ("word tag\nAnna PER\nsang O\n", "'tag' is the name of a column"),
+        ("It O +\nFrench B-LOC -\n- O -\n", r"no tags in the last column, but '\+', '-', such as flags of spaces; rem"),
+        ("It\tO\t_\nFrench\tB-LOC\tSpaceAfter=No\n", "no tags in the last column, but 'SpaceAfter=No', '_'"),
+        ("It (PER*) -\nFrench * (12)|(3\n", r"no tags in the last column, but '\(12\)\|\(3', '-'"),
         ("1\tAnna\tB-PER\tO\n2\tsang\tO\tO\n", "numbers its words in the first column; remove it"),
     ],
 )
@@ -229,12 +234,25 @@ def test_prodigy_leaves_out_spans_and_has_tokens(tmp_path):
 
 
 def test_what_was_not_accepted_is_counted(tmp_path):
-    rows = [{"text": TEXT, "spans": OBJECTS, "answer": answer} for answer in ("accept", "reject", "ignore")]
+    rows = [{"text": TEXT, "spans": OBJECTS, "answer": answer} for answer in ("yes", "reject", "ignore")]
     texts = read_tagged(write(tmp_path, rows, "jsonl"))
     assert (
         texts.form
         == f"1 texts (texts and labelled spans; 2 left out that were not accepted, as {tmp_path}/a.jsonl, line 2)"
     )
+    rows = [{"words": ["a"], "tags": ["O"], "answer": answer} for answer in ("accept", "reject")]
+    assert read_tagged(write(tmp_path, rows, "jsonl")).form.startswith("1 texts (words and tags; 1 left out that were")
+
+
+@pytest.mark.parametrize("answers", [{"text": ["1874"], "answer_start": [25]}, NESTED_ANSWER, ["1874"]])
+@pytest.mark.parametrize("write_out", [str, json.dumps, lambda value: str(np.array(value))])
+def test_lists_and_dicts_as_text_in_a_table(tmp_path, answers, write_out):
+    frame = pandas.DataFrame([{**ROW, "answers": write_out(answers)}])
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(
+        ValueError, match=r"a\.csv, line 2: answers is a list or a dict that was written as text.*jsonl"
+    ):
+        read_questions(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize(
@@ -263,6 +281,8 @@ def test_sentences(tmp_path, row, negative, expected):
         (read_tagged, [{"tokens": ["a"], "ner_tags": [4]}], r"the tags are numbers; set `labels` to their names in"),
         (read_tagged, [{"tokens": ["a"], "tags": [0.5]}], "must be a name or a number"),
         (read_tagged, [{"tokens": ["a", "b"], "tags": ["PER", "B-LOC"]}], "'PER' has no prefix, unlike 'B-LOC'"),
+        (read_tagged, [{"text": "a", "annotations": [{"label": 1}]}], "of doccano have numbers of labels: export them"),
+        (read_tagged, [{"text": "abc", "entities": [[0, 2, 7]]}], r"a `label`, by its name\. Received: \[0, 2, 7\]"),
         (read_tagged, [{"text": "abc", "spans": [[0, 2, "X"], [1, 3, "X"]]}], "overlap; keep one"),
         (read_choices, [{"question": "q", "choices": ["a", "b"], "answer": 2}], "a number from 0 to 1.* Received: 2"),
         (read_choices, [{"question": "q", "choices": ["1", "0"], "answer": "1"}], "'1' may be a choice or its number"),

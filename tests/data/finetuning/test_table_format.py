@@ -1,5 +1,7 @@
 """Proves that tables are read as spreadsheets write them: other encodings, other separators, quoted line breaks."""
 
+import json
+
 import pytest
 
 from albert_tf.data.finetuning.classification import read_texts
@@ -145,9 +147,21 @@ def test_json_lines_in_a_json_file_and_a_list_in_json_lines(tmp_path):
     (tmp_path / "a.jsonl").write_text('[{"text": "a", "label": 1}]\n', encoding="utf-8")
     with pytest.raises(ValueError, match="is not a JSON object"):
         read(tmp_path / "a.jsonl")
-    (tmp_path / "b.json").write_text(f'[{{"text": {"[" * 100_000}', encoding="utf-8")
-    with pytest.raises(ValueError, match="nested too deeply"):
+
+
+@pytest.mark.parametrize("level", ["[", "[1, ", '{"a": 1, "b": ', '{"a":"\\"]}",\n"b": ', '{"' + "a" * 99_999 + '": '])
+def test_json_that_is_nested_deeply(tmp_path, level):
+    (tmp_path / "b.json").write_text(f'[{{"text": "a", "label": "1", "other": {level * 101}', encoding="utf-8")
+    with pytest.raises(ValueError, match="nested too deeply, in more than 100 lists and objects; correct or delete it"):
         read(tmp_path / "b.json")
+
+
+@pytest.mark.parametrize("text", ["[{" * 99_999, '\\"[' * 99_999, "\\" * 200_000, "가[" * 99_999])
+def test_brackets_of_texts_are_not_nested(tmp_path, text):
+    for start in range(3):  # of a part that is read at once
+        rows = [{"text": text + " " * start, "label": "1", "other": [[[{}] * 99] * 99] * 9}] * 2
+        (tmp_path / "a.json").write_text(" " * start + json.dumps(rows), encoding="utf-8")
+        assert read(tmp_path / "a.json")[0] == [(text + " " * start, "1")] * 2
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", '"', "\n"])
