@@ -41,7 +41,6 @@ EXTRAS = {
     "serve": "import albert_tf.serving.server",
     "tensorboard": "import tensorboard",
     "tfhub": "import tensorflow_hub",
-    "wordpiece": "import tokenizers, albert_tf.tokenization.training.wordpiece",
 }
 NOT_FOR_USERS = {"dev"}
 

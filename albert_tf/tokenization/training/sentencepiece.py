@@ -1,11 +1,10 @@
 """Trains SentencePiece vocabularies with ALBERT's special pieces, for any language."""
 
-import functools
 import io
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -95,7 +94,7 @@ def train_sentencepiece(
     published = english_model_file().read_bytes()
     cleaned = compile_clean_up(published, do_lower_case=do_lower_case, keep_accents=options.keep_accents)
     # Uses the published normaliser, because the library's rules differ between versions.
-    trained = _run_trainer(
+    trained = run_trainer(
         text.lines() if loaded is None else _segmented(text.lines(), loaded),
         # With a border at every character, lines are at most four times as long.
         max_sentence_length=max_sentence_length * (1 if loaded is None else 4),
@@ -127,70 +126,66 @@ def _segmented(lines: Iterator[str], segmenter: KiwiSegmenter) -> Iterator[str]:
 _NUM_THREADS = 16
 
 
-def _run_trainer(lines: Iterator[str], *, vocab_size: int, character_coverage: float, **settings) -> bytes:
+def run_trainer(
+    lines: Iterator[str], *, vocab_size: int, surplus: int = 0, character_coverage: float, **settings
+) -> bytes:
     """Trains a SentencePiece model and returns it serialised.
 
     Args:
         lines: the text.
-        vocab_size: the number of pieces.
+        vocab_size: the number of pieces requested by the user.
+        surplus: how many of these are added after training.
         character_coverage: fraction of characters to cover.
         **settings: further settings of SentencePiece.
 
     Raises:
         ValueError: `vocab_size` is too large or too small for the text, or a setting is invalid.
     """
-    check_sizes(vocab_size, character_coverage)
-    written, reading_errors = io.BytesIO(), []
-    train = functools.partial(
-        sentencepiece.SentencePieceTrainer.Train,
-        sentence_iterator=_recording_errors(lines, reading_errors),
-        model_writer=written,
-        vocab_size=vocab_size,
-        character_coverage=character_coverage,
-        bos_id=-1,
-        eos_id=-1,
-        shuffle_input_sentence=True,
-        num_threads=_NUM_THREADS,
-        minloglevel=2,
-        **settings,
-    )
-    try:
-        in_thread(train)
-    except RuntimeError as error:
-        if reading_errors:
-            raise reading_errors[0] from None
-        raise ValueError(_explain(str(error), vocab_size)) from error
-    finally:
-        sentencepiece.set_min_log_level(0)  # `minloglevel` has changed it for the process
-    return written.getvalue()
-
-
-def check_sizes(vocab_size: int, character_coverage: float, num_known: int = 0) -> None:
-    """Raises ValueError for options of training that are invalid; `num_known` pieces are not learnt."""
     lowest, highest = 0.98, 1.0
     if not lowest <= character_coverage <= highest:
         raise ValueError(
             f"`character_coverage` must be between {lowest} and {highest}. "
             f"Received: character_coverage={character_coverage!r}."
         )
-    if isinstance(vocab_size, bool) or not isinstance(vocab_size, int) or not num_known < vocab_size < 2**31:
+    if isinstance(vocab_size, bool) or not isinstance(vocab_size, int) or not surplus < vocab_size < 2**31:
         raise ValueError(
             f"`vocab_size` must be an integer larger than the number of special pieces and user-defined symbols. "
             f"Received: vocab_size={vocab_size!r}."
         )
+    written, reading_errors = io.BytesIO(), []
+    try:
+        _train_in_thread(
+            sentence_iterator=_recording_errors(lines, reading_errors),
+            model_writer=written,
+            vocab_size=vocab_size - surplus,
+            character_coverage=character_coverage,
+            bos_id=-1,
+            eos_id=-1,
+            shuffle_input_sentence=True,
+            num_threads=_NUM_THREADS,
+            minloglevel=2,
+            **settings,
+        )
+    except RuntimeError as error:
+        if reading_errors:
+            raise reading_errors[0] from None
+        raise ValueError(_explain(str(error), vocab_size, surplus)) from error
+    return written.getvalue()
 
 
-def in_thread(train: Callable[[], None]) -> None:
-    """Trains in a thread, because in the main thread Ctrl-C would wait until the library has finished."""
+def _train_in_thread(**settings) -> None:
+    """Trains in a thread, because in the main thread Ctrl-C would wait until SentencePiece has finished."""
     outcome: Future[None] = Future()
 
-    def run() -> None:
+    def train() -> None:
         try:
-            outcome.set_result(train())
-        except BaseException as error:
+            outcome.set_result(sentencepiece.SentencePieceTrainer.Train(**settings))
+        except Exception as error:
             outcome.set_exception(error)
+        finally:
+            sentencepiece.set_min_log_level(0)  # `minloglevel` has changed it for the process
 
-    threading.Thread(target=run, daemon=True).start()
+    threading.Thread(target=train, daemon=True).start()
     outcome.result()
 
 
@@ -227,26 +222,17 @@ def checked_symbols(symbols: Iterable[str], special: Sequence[str]) -> list[str]
     return symbols
 
 
-def _explain(message: str, vocab_size: int) -> str:
+def _explain(message: str, vocab_size: int, surplus: int) -> str:
     """Turns SentencePiece's message into one that says what to change."""
     if largest := re.search(r"too high \(\d+\)\..*<= (\d+)", message):
-        return too_large(vocab_size, int(largest[1]))
+        return (
+            "`vocab_size` must not be larger than what the text can fill. "
+            f"Received: vocab_size={vocab_size}; the largest that fits is {int(largest[1]) + surplus}."
+        )
     if smallest := re.search(r"smaller than required_chars. -?\d+ vs (\d+)", message):
-        return too_small(vocab_size, int(smallest[1]))
+        return (
+            "`vocab_size` must be large enough for every character of the text. "
+            f"Received: vocab_size={vocab_size}; the smallest that fits is {int(smallest[1]) + surplus}, or lower "
+            "character_coverage."
+        )
     return f"SentencePiece could not train on this text. Received: vocab_size={vocab_size}; it says: {message}"
-
-
-def too_large(vocab_size: int, largest: int) -> str:
-    """The error for a text of which no more pieces can be learnt."""
-    return (
-        "`vocab_size` must not be larger than what the text can fill. "
-        f"Received: vocab_size={vocab_size}; the largest that fits is {largest}."
-    )
-
-
-def too_small(vocab_size: int, smallest: int) -> str:
-    """The error for a text with more characters than pieces."""
-    return (
-        "`vocab_size` must be large enough for every character of the text. "
-        f"Received: vocab_size={vocab_size}; the smallest that fits is {smallest}, or lower character_coverage."
-    )

@@ -1,21 +1,29 @@
-"""Trains WordPiece vocabularies with the library tokenizers of Hugging Face."""
+"""Trains WordPiece vocabularies with SentencePiece's BPE trainer.
+
+The trainer does not support "##". Therefore characters are replaced by stand-ins, which are different for a character
+at the beginning of a word and for the same character inside a word.
+"""
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
-from albert_tf.files.installation import install_command
+import sentencepiece
+
 from albert_tf.files.urls import location
 from albert_tf.tokenization.files import VOCABULARY_FILE, check_no_other_vocabulary
 from albert_tf.tokenization.training.report import VocabularyReport, report_vocabulary
-from albert_tf.tokenization.training.sentencepiece import check_sizes, checked_symbols, in_thread, too_large, too_small
+from albert_tf.tokenization.training.sentencepiece import checked_symbols, run_trainer
 from albert_tf.tokenization.training.text import LineOptions, TrainingText
 from albert_tf.tokenization.wordpiece.longest_match import MAX_WORD_LENGTH
 from albert_tf.tokenization.wordpiece.model import WordPieceModel
 from albert_tf.tokenization.wordpiece.vocabulary import CONTINUATION, SPECIAL_PIECES, WordPieceOptions
 
-_WORDS_AT_ONCE = 1000
+# Unicode's two private-use planes, without their noncharacters.
+_STAND_INS = (range(0xF0000, 0xFFFFE), range(0x100000, 0x10FFFE))
+_MAX_STAND_INS = sum(map(len, _STAND_INS))
+_MAX_PIECE_LENGTH = 50
 
 
 def train_wordpiece(
@@ -35,8 +43,8 @@ def train_wordpiece(
 ) -> VocabularyReport:
     """Trains a WordPiece vocabulary and writes a folder for `AlbertTokenizer.from_pretrained`.
 
-    It needs the extra `wordpiece`. Text is cleaned and split into words as by the tokenizer. Ids 0 to 4 are [PAD],
-    [UNK], [CLS], [SEP] and [MASK]. The same text, options and seed give the same vocabulary.
+    Text is cleaned and split into words as by the tokenizer. Ids 0 to 4 are [PAD], [UNK], [CLS], [SEP] and [MASK]. The
+    same text, options and seed give the same vocabulary.
 
     Args:
         input_files: UTF-8 text files, one sentence or paragraph per line; `.gz` files are decompressed.
@@ -52,8 +60,7 @@ def train_wordpiece(
         VocabularyReport.
 
     Raises:
-        ValueError: a file does not exist or is not UTF-8, the text is empty or too small, an option is invalid, or
-            tokenizers is not installed.
+        ValueError: a file does not exist or is not UTF-8, the text is empty or too small, or an option is invalid.
 
     References:
         Schuster and Nakajima (2012), "Japanese and Korean voice search"; the pairs are chosen as in Sennrich et al.
@@ -64,10 +71,8 @@ def train_wordpiece(
     line_options = LineOptions(input_sentence_size, max_sentence_length, heldout_share, seed)
     text = TrainingText(input_files, line_options, heldout_files)
     options = WordPieceOptions(do_lower_case=do_lower_case, keep_accents=text.choose_keep_accents(keep_accents))
-    known = [*SPECIAL_PIECES, *symbols]
-    check_sizes(vocab_size, character_coverage, len(known))
-    words = _with_frequent_characters(_count_words(text, options, symbols), character_coverage)
-    pieces = _learn_pieces(words, known, vocab_size)
+    words = _count_words(text, options, symbols)
+    pieces = _learn_pieces(words, [*SPECIAL_PIECES, *symbols], vocab_size, character_coverage)
     model = WordPieceModel(pieces, options, source="the new vocabulary")
     model.save(folder)
     return report_vocabulary(location(folder), "wordpiece", model, text)
@@ -89,43 +94,56 @@ def _count_words(text: TrainingText, options: WordPieceOptions, symbols: list[st
     return Counter({w: n for w, n in words.items() if len(w) <= MAX_WORD_LENGTH and w not in symbols})
 
 
-def _with_frequent_characters(words: Counter[str], coverage: float) -> Counter[str]:
-    """The words whose characters are among the most frequent ones, which together are this fraction of all."""
-    counts: Counter[str] = Counter()
+def _learn_pieces(words: Counter[str], known: list[str], vocab_size: int, character_coverage: float) -> list[str]:
+    """Returns the known pieces and as many new ones as needed; trains again if some new ones are already known."""
+    again = 0
+    while True:
+        # SentencePiece's own unknown piece is dropped.
+        surplus = len(known) - 1 - again
+        learnt = _train(words, vocab_size=vocab_size, surplus=surplus, character_coverage=character_coverage)
+        pieces = list(dict.fromkeys([*known, *learnt]))
+        if len(pieces) == vocab_size:
+            return pieces
+        again += vocab_size - len(pieces)
+
+
+def _train(words: Counter[str], **settings) -> list[str]:
+    stand_ins = _stand_ins(words)
+    known = {
+        word: count for word, count in words.items() if all(position in stand_ins for position in _positions(word))
+    }
+    trained = run_trainer(
+        (f"{''.join(stand_ins[p] for p in _positions(w))}\t{n}" for w, n in known.items()),
+        input_format="tsv",
+        model_type="bpe",
+        normalization_rule_name="identity",
+        add_dummy_prefix=False,
+        split_by_unicode_script=False,
+        split_by_number=False,
+        max_sentencepiece_length=_MAX_PIECE_LENGTH,
+        unk_id=0,
+        **settings,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=trained)
+    positions = {stand_in: position for position, stand_in in stand_ins.items()}
+    learnt = ([positions[c] for c in processor.IdToPiece(index)] for index in range(1, processor.GetPieceSize()))
+    return [CONTINUATION * inside + first + "".join(c for _, c in rest) for (inside, first), *rest in learnt]
+
+
+def _positions(word: str) -> list[tuple[bool, str]]:
+    """Returns each character of a word, and whether it is inside.
+
+    >>> _positions("aba")
+    [(False, 'a'), (True, 'b'), (True, 'a')]
+    """
+    return [(index > 0, character) for index, character in enumerate(word)]
+
+
+def _stand_ins(words: Counter[str]) -> dict[tuple[bool, str], str]:
+    """Assigns a stand-in to each character at the start of a word, and to each inside one, the most frequent first."""
+    counts: Counter[tuple[bool, str]] = Counter()
     for word, count in words.items():
-        for character in word:
-            counts[character] += count
-    kept, left = set(), coverage * counts.total()
-    for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        if left > 0:
-            kept.add(character)
-        left -= count
-    return Counter({word: count for word, count in words.items() if kept.issuperset(word)})
-
-
-def _learn_pieces(words: Counter[str], known: list[str], vocab_size: int) -> list[str]:
-    """The known pieces, all characters, with their forms inside words, and the most frequent joined pairs."""
-    try:
-        from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-    except ImportError:
-        raise ValueError(f"WordPiece vocabularies need tokenizers; {install_command('wordpiece')}.") from None
-    characters = {*itertools.chain(*words), *(CONTINUATION + inside for word in words for inside in word[1:])}
-    # Given, because otherwise they have other ids in each process, and so has what is learnt of equal counts.
-    given = list(dict.fromkeys([*known, *sorted(characters)]))
-    if vocab_size < len(given):
-        raise ValueError(too_small(vocab_size, len(given)))
-    learner = Tokenizer(models.WordPiece())
-    learner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()  # pyright: ignore[reportAttributeAccessIssue]
-    trainer = trainers.WordPieceTrainer(vocab_size=vocab_size, special_tokens=given, show_progress=False)
-    in_thread(lambda: learner.train_from_iterator(_repeated(words), trainer))
-    ids = learner.get_vocab()
-    if len(ids) < vocab_size:
-        raise ValueError(too_large(vocab_size, len(ids)))
-    return sorted(ids, key=ids.__getitem__)
-
-
-def _repeated(words: Counter[str]) -> Iterator[str]:
-    """Each word as often as it was counted."""
-    for word, count in words.items():
-        for start in range(0, count, _WORDS_AT_ONCE):
-            yield " ".join([word] * min(_WORDS_AT_ONCE, count - start))
+        for position in _positions(word):
+            counts[position] += count
+    frequent = [position for position, _ in counts.most_common(_MAX_STAND_INS)]
+    return {position: chr(code) for position, code in zip(frequent, itertools.chain(*_STAND_INS))}
