@@ -9,6 +9,7 @@ import typer
 from albert_tf.cli.paths import check_new_folder, checkpoint_folder
 from albert_tf.cli.tables import print_table
 from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
+from albert_tf.files.json import has_file
 from albert_tf.files.mirrors import mirrored
 from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
@@ -44,7 +45,7 @@ def run(
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)
         placements = checkpoints.write(checkpoint, written, to)
-        for record in filter(Path.is_file, (source / name for name in (RECIPE_FILE, REPORT_FILE, SETTINGS_FILE))):
+        for record in filter(has_file, (source / name for name in (RECIPE_FILE, REPORT_FILE, SETTINGS_FILE))):
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
         for file in sorted(written.iterdir(), key=last_if_metadata):
@@ -82,6 +83,6 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     else:
         shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
         # For loading the folder with albert_tf; Google's code ignores it.
-        if (options := file.with_name(CONFIG_FILE)).is_file():
+        if has_file(options := file.with_name(CONFIG_FILE)):
             shutil.copy(options, folder)
     return f"vocabulary from {file}"

@@ -26,7 +26,7 @@ from albert_tf.export.web_page import check_web_task, write_web_page
 from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
 from albert_tf.files.exports import ONNX
 from albert_tf.files.hub import model_folder
-from albert_tf.files.json import read_json
+from albert_tf.files.json import has_file, read_json
 from albert_tf.files.urls import location
 from albert_tf.inference.folder import load_folder
 from albert_tf.inference.keras_network import KerasNetwork
@@ -193,7 +193,7 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
     }
     write_json(folder / "config.json", published, sort_keys=True)
     file = folder / TOKENIZERS_FILE
-    if not file.is_file():
+    if not has_file(file):
         warnings.warn(
             f"The vocabulary {loaded.tokenizer!r} has no form in {TOKENIZERS_FILE}; transformers.js cannot read texts "
             "for this model. `albert-tf serve` can.",

@@ -29,6 +29,24 @@ def read_json(path: str | pathlib.Path, kind: type = dict, cure: str = "check th
     return parse_json(read_bytes(path, cure), path, kind, cure)
 
 
+def has_file(path: pathlib.Path, cure: str = "restore the file, or remove it") -> bool:
+    """Whether there is a file that a folder need not have.
+
+    Raises:
+        ValueError: what has its name cannot be read as a file, such as a link without its target.
+    """
+    if path.is_file():
+        return True
+    if path.is_symlink() or path.exists():
+        raise ValueError(f"{path} is not a file, but a folder, a pipe or a link that leads to no file; {cure}.")
+    return False
+
+
+def optional_json(path: pathlib.Path, cure: str = "restore the file, or remove it") -> dict[str, Any]:
+    """The object in a JSON file, empty if there is none; raises ValueError as `has_file` and `read_json`."""
+    return read_json(path, cure=cure) if has_file(path, cure) else {}
+
+
 def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str = "restore the file") -> Any:
     """Parses the content of a JSON file; raises ValueError as `read_json`, naming `source`."""
     value = _parse(json.loads, content, source, "JSON", cure)

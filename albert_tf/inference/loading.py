@@ -10,7 +10,7 @@ from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.exports import ONNX, SAVED_MODEL, export_format, newest_first
 from albert_tf.files.hub import model_folder
-from albert_tf.files.json import read_json
+from albert_tf.files.json import has_file, read_json
 from albert_tf.files.urls import is_url, local_copy
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
 from albert_tf.inference.predictor import Predictor
@@ -138,7 +138,7 @@ def _check_exported(folder: pathlib.Path, restored: Any) -> None:
     names = ", ".join(_signature_lines(restored)) or "none"
     cure = f"call its signatures with tf.saved_model.load: {names}"
     check_takes_texts(folder, restored.signatures, cure)
-    if (folder / SETTINGS_FILE).is_file():
+    if has_file(folder / SETTINGS_FILE):
         raise ValueError(f"{folder} was exported by an earlier version; export the model again, or {cure}.")
     raise ValueError(f"{folder} was not written by `albert-tf export`; {cure}.")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
-from albert_tf.files.json import read_json
+from albert_tf.files.json import optional_json
 from albert_tf.files.urls import location
 from albert_tf.tokenization.files import vocabulary_of
 
@@ -47,7 +47,7 @@ class Preprocessor:
             return None
         folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
         cure = "restore it, or remove it to use the defaults"
-        settings = [read_json(folder / name, cure=cure) for name in _SETTINGS_FILES if (folder / name).is_file()]
+        settings = [optional_json(folder / name, cure) for name in _SETTINGS_FILES]
         return cls(file, next((record["max_length"] for record in settings if record.get("max_length")), None))
 
     @functools.cached_property

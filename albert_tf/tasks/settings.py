@@ -9,7 +9,7 @@ import pydantic
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.atomic import sha256, write_json
-from albert_tf.files.json import read_json
+from albert_tf.files.json import optional_json, read_json
 from albert_tf.files.validation import checked
 from albert_tf.tasks.table import task_class
 
@@ -164,7 +164,7 @@ def read_record(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, Any]]:
         ValueError: they are damaged.
     """
     files = (folder / RECIPE_FILE, folder / REPORT_FILE)
-    recipe, report = (read_json(file, cure=_RESTORE) if file.is_file() else {} for file in files)
+    recipe, report = (optional_json(file, _RESTORE) for file in files)
     return recipe, report
 
 
@@ -183,7 +183,7 @@ def read_settings(
         ValueError: they are missing or damaged, or do not fit the model; the message names the file.
     """
     file, cure = folder / SETTINGS_FILE, _EXPORT_AGAIN if kind is None else _RESTORE
-    record = read_json(file, cure=cure) if kind is None or file.is_file() else {}
+    record = read_json(file, cure=cure) if kind is None else optional_json(file, cure)
     if kind is not None and "task" not in record:  # of an earlier version, or the file of another program
         file = folder / RECIPE_FILE
         recipe, report = read_record(folder)

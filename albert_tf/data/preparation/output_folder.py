@@ -16,6 +16,7 @@ from albert_tf.data.manifest import (
 from albert_tf.data.shard_files import find_fault
 from albert_tf.files.atomic import remove_temporary, sha256
 from albert_tf.files.claims import MARKER
+from albert_tf.files.json import has_file
 from albert_tf.files.urls import is_remote, make_folder, remove_tree
 
 _WORKSPACE_NAME = ".prepare"
@@ -30,7 +31,7 @@ def open_folder(folder: Path, recipe: PreparationSettings) -> Manifest | None:
     Raises:
         ValueError: the folder holds examples of another recipe, or other files.
     """
-    if (folder / MANIFEST_NAME).is_file():
+    if has_file(folder / MANIFEST_NAME):
         manifest = Manifest.load(folder)
         _check_same(folder, manifest.recipe, recipe)
         return manifest if _is_intact(folder, manifest) else None
@@ -92,7 +93,7 @@ class Workspace:
             ValueError: the record is damaged.
         """
         path = self.folder / f"{name}.json"
-        return load_record(path, kind, f"delete {self.output_dir} and prepare it again") if path.exists() else None
+        return load_record(path, kind, f"delete {self.output_dir} and prepare it again") if has_file(path) else None
 
     def finish(self, manifest: Manifest) -> None:
         """Writes the manifest, which makes the folder complete, and removes the workspace."""
