@@ -40,7 +40,8 @@ def run(
         # These import TensorFlow, so only after the arguments were checked.
         from albert_tf import checkpoints
         from albert_tf.cli.checkpoint_checks import check_weights
-        from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE, SETTINGS_FILE
+        from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE
+        from albert_tf.tasks.table import SETTINGS_FILE
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)

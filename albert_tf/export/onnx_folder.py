@@ -79,6 +79,7 @@ def export_onnx(
     calibration: Sequence[str] = (),
     web_page: bool = False,
     windows: WindowsName | None = None,
+    pair_column: str | None = None,
 ) -> OnnxReport:
     """Writes a model as ONNX files with its tokenizer.
 
@@ -97,6 +98,7 @@ def export_onnx(
             500 are taken. By default a few samples and random pieces.
         web_page: whether to write a page that runs the model in the browser, with transformers.js.
         windows: as in `export_saved_model`, for programs that use `albert_tf`; the page reads none.
+        pair_column: as in `export_saved_model`.
 
     Raises:
         ValueError: the model is of no task, its task has no page, the version exists, or outputs differ by more than
@@ -108,7 +110,8 @@ def export_onnx(
     """
     source = model_folder(source)
     folder = version_folder(location(output), name, version, ONNX)
-    loaded = _load(source, without_none(max_length=max_length, threshold=threshold, windows=windows))
+    changes = {"max_length": max_length, "threshold": threshold, "windows": windows, "pair_column": pair_column}
+    loaded = _load(source, without_none(**changes))
     if web_page:
         check_web_task(f"{loaded.settings.task} with the beam head" if loaded.is_beam else loaded.settings.task)
         warn_of_windows(loaded.settings, "The page")

@@ -10,7 +10,7 @@ import numpy as np
 from albert_tf.files.installation import install_command
 from albert_tf.files.json import has_file
 from albert_tf.inference.network import P_MASK, at_positions
-from albert_tf.tasks.settings import SETTINGS_FILE
+from albert_tf.tasks.table import SETTINGS_FILE
 
 RuntimeName = Literal["auto", "openvino", "onnxruntime"]
 RuntimePrecision = Literal["auto", "float32", "bfloat16", "float16", "int8"]

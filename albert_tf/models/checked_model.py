@@ -14,6 +14,7 @@ from albert_tf.keras_internals import OpenModel, is_evaluated_by_fit
 from albert_tf.layers.base import not_quantizable
 from albert_tf.models.inputs import TEXT_INPUTS, Fields, check_class_weight, check_inputs, check_labels, is_overridden
 from albert_tf.models.preprocessor import Preprocessor
+from albert_tf.models.task_settings import check_columns, record_columns
 from albert_tf.models.texts import TextBatches, columns_of, in_batches, one_batch, with_ids
 
 
@@ -97,6 +98,9 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
         others = named.pop("kwargs", {})
         named = {name: value for name, value in {**named, **others}.items() if name != "self"}
         check_class_weight(self, named.get("class_weight"))
+        texts = columns_of(self, named.get("x"))
+        if texts is not None and step != "train_step":
+            check_columns(self, len(texts))
         if makes_batches and is_labelled:
             named["callbacks"] = self.callback_list(method.__name__, **named)
         if makes_batches:
@@ -108,8 +112,10 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
             x, y = checks.data(data, labels)
             if not is_labelled and isinstance(x, dict) and not any(map(len, x.values())):
                 return keras.Model.predict_on_batch(self, x)  # `predict` of Keras fails without a batch
+            if texts is not None and step == "train_step":
+                record_columns(self, len(texts))
             outputs = method(self, x, *([y] if is_labelled else []), **named)
-        return outputs if is_labelled or not isinstance(data, TextBatches) else data.in_order_of_texts(outputs)
+        return outputs if is_labelled or not isinstance(data, TextBatches) else data.of_texts(outputs, self)
 
     return call
 
@@ -120,16 +126,24 @@ class CheckedModel(OpenModel):
     Attributes:
         input_fields: the inputs by name. A subclass with further inputs adds them here.
         preprocessor: Preprocessor, with which `fit`, `evaluate`, `predict` and the methods for one batch take texts; or
-            None. `.keras` files leave it out.
+            None. `.keras` files and `keras.models.clone_model` leave it out.
+        task_settings: dict, entries of the `model.json` in a folder: `pair_column`, by which `fit` tells whether it got
+            pairs of texts, and what `finetune` chose, such as a `threshold`. `save_pretrained` writes them.
         max_columns: the number of texts that a row can have; 0 if the model takes no texts.
+        reads_windows: whether `predict` can read a long text in several windows.
     """
 
     input_fields: Fields = {}
     max_columns = 0
+    reads_windows = False
 
     def __init__(self, preprocessor: Preprocessor | None = None, **kwargs):
         super().__init__(autocast=False, **kwargs)  # half precision would round ids
         self.preprocessor = preprocessor
+        self.__dict__["task_settings"] = {}  # which Keras would wrap
+
+    def __reduce__(self):
+        return *super().__reduce__(), {"preprocessor": self.preprocessor, "task_settings": dict(self.task_settings)}
 
     def data_scope(self) -> contextlib.AbstractContextManager:
         """The context in which Keras reads the data of `fit`, `evaluate` and `predict`; as what it is given batches."""

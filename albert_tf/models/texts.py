@@ -103,10 +103,13 @@ class TextBatches(keras.utils.PyDataset):
             self.batches = self._draw()
         return self._examples.batch(self.batches[index])
 
-    def in_order_of_texts(self, outputs: Any) -> Any:
-        """Outputs [N, ...] for all batches, one after the other, in the order of the texts."""
-        places = np.argsort(np.concatenate(self.batches))
-        return keras.tree.map_structure(lambda array: array[places], outputs)
+    def of_texts(self, outputs: Any, model: Any) -> Any:
+        """Outputs [N, ...] for all batches, one after the other, in the order of the texts; windows are joined."""
+        places, encoded = np.argsort(np.concatenate(self.batches)), self._examples.encoded
+        outputs = keras.tree.map_structure(lambda array: array[places], outputs)
+        if encoded.text is None:
+            return outputs
+        return {"logits": encoded.joined(outputs["logits"], model.preprocessor.windows, model.problem)}
 
 
 @report_together()
@@ -129,6 +132,7 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
         # JAX compiles for every shape.
         limit = MAX_TOKENS if runs_on_cpu() and keras.backend.backend() != "jax" else None
         examples = _Examples(model.preprocessor.encode(model, columns))
+        rows = np.arange(len(examples.encoded))  # more than texts if there are windows
         return {**arguments, "x": TextBatches(examples, rows, size, order, limit)}
     labels = (arguments.pop(name, None) for name in ("y", "sample_weight", "class_weight"))
     examples = _labelled(model, columns, *labels)
@@ -149,12 +153,14 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
 
 def one_batch(model: Any, columns: list[list[Any]]) -> dict[str, np.ndarray]:
     """The inputs of all texts, in their order."""
+    _check_one_row_each(model)
     encoded = model.preprocessor.encode(model, columns)
     return _Examples(encoded).batch(np.arange(len(encoded)))[0]
 
 
 def _labelled(model: Any, columns: list[list[Any]], y=None, weights=None, class_weight=None) -> _Examples:
     """Tokenizes texts, and checks their labels."""
+    _check_one_row_each(model)
     y = check_labels(model, with_ids(model, y), {"B": len(columns[0])})
     if class_weight is not None:
         if weights is not None:
@@ -167,6 +173,16 @@ def _labelled(model: Any, columns: list[list[Any]], y=None, weights=None, class_
             f"Texts, labels and weights must be as many. Received: {len(columns[0])} texts and {sizes.pop()} of these."
         )
     return _Examples(model.preprocessor.encode(model, columns), labels)
+
+
+def _check_one_row_each(model: Any) -> None:
+    """Raises ValueError if texts are read in windows, each of which losses and metrics would count as a text."""
+    if model.preprocessor.windows is not None:
+        raise ValueError(
+            "`windows` of a Preprocessor must be None but for `predict`: losses and metrics would count each window "
+            f"as a text. Received: windows={model.preprocessor.windows!r}; train and score with `albert-tf finetune` "
+            "and `evaluate`, or set model.preprocessor = Preprocessor(tokenizer, max_length), which cuts long texts."
+        )
 
 
 def with_ids(model: Any, y: Any) -> Any:

@@ -15,8 +15,8 @@ from albert_tf.inference.saved_model_network import restore
 from albert_tf.inference.signatures import Signature, check_names, texts_of
 from albert_tf.tasks.base import TextTask
 from albert_tf.tasks.outputs import TensorSpec
-from albert_tf.tasks.settings import SETTINGS_FILE, read_settings
-from albert_tf.tasks.table import task_class
+from albert_tf.tasks.settings import read_settings
+from albert_tf.tasks.table import SETTINGS_FILE, task_class
 from albert_tf.tokenization import AlbertTokenizer
 
 _DTYPES = ("string", "int32", "float32")

@@ -11,10 +11,8 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import optional_json, read_json
 from albert_tf.files.validation import checked
-from albert_tf.tasks.table import task_class
+from albert_tf.tasks.table import SETTINGS_FILE, task_class
 
-# In the folder of a fine-tuned model and of every export, a JSON object with the settings, among others.
-SETTINGS_FILE = "model.json"
 # What earlier versions wrote: of a run its options and results; in exports other names.
 RECIPE_FILE, REPORT_FILE = "recipe.json", "metrics.json"
 _EARLIER_NAMES = {"tags_words": "tag_words"}
@@ -104,7 +102,8 @@ class Settings(pydantic.BaseModel):
             ValueError: the task does not read one of them, or it is invalid.
         """
         check_read(self.task, changes, type(self).model_fields)
-        return self.validated({**dict(self), **changes}) if changes else self
+        values = {name: getattr(self, name) for name in self.model_fields_set}
+        return self.validated({**values, **changes}) if changes else self
 
     def entries(self) -> dict[str, Any]:
         """What `model.json` says of the model."""

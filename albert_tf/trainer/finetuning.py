@@ -26,10 +26,11 @@ from albert_tf.files.json import finite, has_file
 from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
 from albert_tf.files.validation import checked
-from albert_tf.inference.folder import ModelFolder, facts_of
+from albert_tf.inference.folder import ModelFolder
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
+from albert_tf.models.task_settings import facts_of
 from albert_tf.optimizers.rules import assign_rules
 from albert_tf.tasks.learned import Evaluation, LearnedTask, learned_task
 from albert_tf.tasks.settings import write_settings
