@@ -9,7 +9,7 @@ from albert_tf.files.atomic import write_json
 from albert_tf.files.json import has_file, optional_json
 from albert_tf.files.urls import location
 from albert_tf.models.preprocessor import Preprocessor
-from albert_tf.tasks.table import SETTINGS_FILE, TASKS
+from albert_tf.tasks.table import SETTINGS_FILE, TASKS, Task
 
 _CURE = "restore it, or remove it to use the defaults"
 # The second text of a pair in tables, unless fine-tuning named another column.
@@ -22,7 +22,7 @@ def facts_of(model: Any) -> dict[str, Any]:
     facts = {name: getattr(model, name) for name in names if hasattr(model, name)}
     if "labels" in facts:
         facts["labels"] = () if facts.get("problem") == "regression" else tuple(facts["labels"] or ())
-    return {**facts, "task": next((row.name for row in TASKS if row.model in _classes(model)), None)}
+    return {**facts, "task": getattr(_task_of(model), "name", None)}
 
 
 def restore_settings(model: Any, checkpoint: pathlib.Path, given: Container[str]) -> None:
@@ -85,17 +85,18 @@ def record_columns(model: Any, columns: int) -> None:
         model.task_settings["pair_column"] = column if columns > 1 else None
 
 
-def _classes(model: Any) -> list[str]:
-    return [kind.__name__ for kind in type(model).__mro__]
+def _task_of(model: Any) -> Task | None:
+    """The first task of a model's class, or of the nearest class that it is derived from."""
+    return next((row for kind in type(model).__mro__ for row in TASKS if row.model == kind.__name__), None)
 
 
 def _is_of(model: Any, record: Mapping[str, Any]) -> bool:
     """Whether a record is of the model's task and, where it names them, of its labels."""
-    facts, task = facts_of(model), next((row for row in TASKS if row.name == record.get("task")), None)
+    facts, task = facts_of(model), _task_of(model)
     labels, problem = record.get("labels"), "classification"
     return (
         task is not None
-        and task.model in _classes(model)
+        and any(row.model == task.model for row in TASKS if row.name == record.get("task"))
         and record.get("problem", problem) == facts.get("problem", problem)
         and (not labels or set(labels) == set(facts.get("labels", ())))
     )
