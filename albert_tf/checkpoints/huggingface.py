@@ -25,7 +25,7 @@ from albert_tf.checkpoints.sentence_modules import (
 from albert_tf.config import AlbertConfig
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.files.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
-from albert_tf.files.json import read_json
+from albert_tf.files.json import has_file, read_json
 from albert_tf.files.urls import location, make_folder
 
 CONFIG_FILE = "config.json"
@@ -40,9 +40,9 @@ _TIED = {
 
 def find_weights(folder: pathlib.Path) -> pathlib.Path | None:
     """The weights file of a folder, None if the folder does not have this format."""
-    if not (folder / CONFIG_FILE).is_file():
+    if not has_file(folder / CONFIG_FILE):
         return None
-    return next((folder / name for name in WEIGHTS_FILES if (folder / name).is_file()), None)
+    return next((folder / name for name in WEIGHTS_FILES if has_file(folder / name)), None)
 
 
 def read_huggingface(folder: pathlib.Path, weights: pathlib.Path) -> Checkpoint:

@@ -15,6 +15,7 @@ from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.files.exports import ONNX, export_format, why_not_run
 from albert_tf.files.hub import model_folder, name_hint
+from albert_tf.files.json import has_file
 
 _MAX_MESSAGE = 1000
 _MAX_NAMES = 8
@@ -113,7 +114,7 @@ def _format(module: str):
 
 def _is_tensorflow(path: pathlib.Path) -> bool:
     has_graph = (path / "saved_model.pb").is_file()
-    return (path / _GOOGLE_CONFIG).is_file() or (has_graph and _format("tensorflow").is_hub_module(path))
+    return has_file(path / _GOOGLE_CONFIG) or (has_graph and _format("tensorflow").is_hub_module(path))
 
 
 def _is_keras_hub_preset(path: pathlib.Path) -> bool:

@@ -11,7 +11,7 @@ from albert_tf.checkpoints.config_files import CURE
 from albert_tf.config import AlbertConfig
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.files.hub import HUGGING_FACE_WEIGHTS as WEIGHTS_FILES
-from albert_tf.files.json import read_json
+from albert_tf.files.json import has_file, optional_json, read_json
 from albert_tf.files.urls import location, make_folder
 
 SENTENCE_SETTINGS = "sentence_embedding"
@@ -51,7 +51,7 @@ def read_sentence_modules(
         ValueError: a file is damaged, or the modules are others than those that AlbertForSentenceEmbedding has.
     """
     file = folder / _MODULES_FILE
-    if not file.is_file():
+    if not has_file(file):
         return {}, {}
     modules = read_json(file, list, CURE)
     if not all(isinstance(module, dict) and isinstance(module.get("type"), str) for module in modules):
@@ -116,7 +116,7 @@ def _dense(
         raise ValueError(f"{file} has the activation {str(activation)[:200]}, but one of {known} is supported.")
     if (source := values.get("module_input_name", "sentence_embedding")) != "sentence_embedding":
         raise ValueError(f"{file} applies to `{str(source)[:60]}`, but only `sentence_embedding` is supported.")
-    weights = next((folder / name for name in WEIGHTS_FILES if (folder / name).is_file()), None)
+    weights = next((folder / name for name in WEIGHTS_FILES if has_file(folder / name)), None)
     if weights is None:
         raise ValueError(f"{folder} has no {WEIGHTS_FILES[0]}; {CURE}.")
     tensors = dict(read_tensors(weights))
@@ -154,7 +154,7 @@ def _pooling(file: pathlib.Path) -> str:
 
 
 def _length(file: pathlib.Path, name: str) -> int | None:
-    length = read_json(file, cure=CURE).get(name) if file.is_file() else None
+    length = optional_json(file, CURE).get(name)
     if length is not None and (isinstance(length, bool) or not isinstance(length, int | float) or length < 3):
         raise ValueError(f"{file}: `{name}` must be an integer of at least 3. Received: {str(length)[:60]}; {CURE}.")
     return None if length is None else int(min(length, _NO_LIMIT))

@@ -8,6 +8,7 @@ import typer
 
 from albert_tf.cli.paths import check_new_folder, checkpoint_folder, new_folder
 from albert_tf.cli.tables import print_table
+from albert_tf.files.json import has_file
 from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
 
@@ -34,12 +35,13 @@ def run(
         # These import TensorFlow, so only after the arguments were checked.
         from albert_tf import checkpoints
         from albert_tf.cli.checkpoint_checks import check_weights
-        from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE, SETTINGS_FILE
+        from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE
+        from albert_tf.tasks.table import SETTINGS_FILE
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)
         placements = checkpoints.write(checkpoint, written, to)
-        for record in filter(Path.is_file, (source / name for name in (RECIPE_FILE, REPORT_FILE, SETTINGS_FILE))):
+        for record in filter(has_file, (source / name for name in (RECIPE_FILE, REPORT_FILE, SETTINGS_FILE))):
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
     if list_tensors:
@@ -75,6 +77,6 @@ def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     else:
         shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
         # For loading the folder with albert_tf; Google's code ignores it.
-        if (options := file.with_name(CONFIG_FILE)).is_file():
+        if has_file(options := file.with_name(CONFIG_FILE)):
             shutil.copy(options, folder)
     return f"vocabulary from {file}"

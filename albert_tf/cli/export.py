@@ -14,6 +14,7 @@ from albert_tf.inference.progress import progress_line
 
 NAME = "export"
 REMAINS = "no version was written"
+_OF_TEXTS = ("windows", "pair_column")
 
 _Format = Annotated[
     Literal["saved_model", "onnx", "hub", "litert"],
@@ -66,7 +67,7 @@ def run(
 
     Example: albert-tf export runs/task --name task --set windows=mean
     """
-    chosen = read_settings(settings, ("threshold", "windows"))
+    chosen = read_settings(settings, ("threshold", *_OF_TEXTS))
     _check_form(form, calibration is not None or float16, int8, chosen)
     options: dict[str, Any] = {"license": license, "precision": precision}
     options |= {"frozen": frozen, "xla": xla, "attention": attention}
@@ -90,8 +91,10 @@ def _check_form(form: str, is_for_onnx: bool, int8: bool, settings: dict[str, An
         raise ValueError("`--calibration` and `--float16` are only for `--format onnx`; leave them out.")
     if int8 and form != "litert":
         raise ValueError("`--int8` is only for `--format litert`; leave it out (onnx has an int8 file).")
-    if "windows" in settings and form not in ("saved_model", "onnx"):
-        raise ValueError("`windows` is only for `--format saved_model` and `onnx`: the others read no windows.")
+    for name in settings.keys() & {*_OF_TEXTS} if form not in ("saved_model", "onnx") else ():
+        raise ValueError(
+            f"`{name}` is only for `--format saved_model` and `onnx`: the others read no windows and no pairs."
+        )
     if "threshold" in settings and form == "hub":
         raise ValueError("`threshold` is not for `--format hub`, whose modules give no labels; leave it out.")
 

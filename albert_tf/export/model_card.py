@@ -12,7 +12,8 @@ from albert_tf.files.atomic import atomic_write
 from albert_tf.files.installation import version
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.tasks.sequence_classification.settings import Threshold
-from albert_tf.tasks.settings import SETTINGS_FILE, files_in, read_record, write_settings
+from albert_tf.tasks.settings import files_in, read_record, write_settings
+from albert_tf.tasks.table import SETTINGS_FILE
 
 TEXT_FILE = "MODEL.md"
 # Not from the metadata of distributions, which a checkout that is not installed lacks.

@@ -25,7 +25,7 @@ from albert_tf.export.versions import publish, version_folder
 from albert_tf.files.atomic import atomic_write, temporary_folder, write_json
 from albert_tf.files.exports import ONNX
 from albert_tf.files.hub import model_folder
-from albert_tf.files.json import read_json
+from albert_tf.files.json import has_file, read_json
 from albert_tf.files.urls import location
 from albert_tf.inference.folder import load_folder
 from albert_tf.inference.keras_network import KerasNetwork
@@ -77,6 +77,7 @@ def export_onnx(
     precisions: Sequence[Precision] = ("float32", "int8"),
     calibration: Sequence[str] = (),
     windows: WindowsName | None = None,
+    pair_column: str | None = None,
 ) -> OnnxReport:
     """Writes a model as ONNX files with its tokenizer.
 
@@ -94,6 +95,7 @@ def export_onnx(
         calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first
             500 are taken. By default a few samples and random pieces.
         windows: as in `export_saved_model`, for programs that use `albert_tf`.
+        pair_column: as in `export_saved_model`.
 
     Raises:
         ValueError: the model is of no task, the version exists, or outputs differ by more than 1e-4.
@@ -103,7 +105,8 @@ def export_onnx(
     """
     source = model_folder(source)
     folder = version_folder(location(output), name, version, ONNX)
-    loaded = _load(source, without_none(max_length=max_length, threshold=threshold, windows=windows))
+    changes = {"max_length": max_length, "threshold": threshold, "windows": windows, "pair_column": pair_column}
+    loaded = _load(source, without_none(**changes))
     graph = loaded.graph()
     with temporary_folder(folder) as partial:
         (partial / "onnx").mkdir()
@@ -184,7 +187,7 @@ def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
     }
     write_json(folder / "config.json", published, sort_keys=True)
     file = folder / TOKENIZERS_FILE
-    if not file.is_file():
+    if not has_file(file):
         warnings.warn(
             f"The vocabulary {loaded.tokenizer!r} has no form in {TOKENIZERS_FILE}; transformers.js cannot read texts "
             "for this model. `albert-tf serve` can.",

@@ -57,6 +57,7 @@ def export_saved_model(
     xla: bool = False,
     attention: bool = False,
     windows: WindowsName | None = None,
+    pair_column: str | None = None,
 ) -> ExportReport:
     """Writes a model as a SavedModel that only needs TensorFlow and tensorflow-text.
 
@@ -77,6 +78,8 @@ def export_saved_model(
         attention: whether to add the signature `attention`, which makes the graph larger by a third.
         windows: for labels and numbers of single texts, how the logits of the windows of a long one are joined,
             `"mean"` or `"max"`. None: as in training.
+        pair_column: of a classifier whose folder does not tell what it was trained on, `"text_pair"` for pairs. None:
+            single texts.
 
     Raises:
         ValueError: the version exists, `name` is not a folder name, the model has fewer positions than `max_length`, or
@@ -88,7 +91,8 @@ def export_saved_model(
     loaded = load_folder(source)
     if max_length is not None:
         check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
-    loaded = loaded.changed(**without_none(max_length=max_length, threshold=threshold, windows=windows))
+    changes = {"max_length": max_length, "threshold": threshold, "windows": windows, "pair_column": pair_column}
+    loaded = loaded.changed(**without_none(**changes))
     folder = version_folder(location(output), name, version, SAVED_MODEL)
     exact = served_model(loaded)
     is_exact = precision == "float32"

@@ -32,7 +32,7 @@ class ServedClassifier(ServedModel):
 
     def answer(self, encoded, texts):
         logits = super().outputs(self.model_inputs(encoded))["logits"]
-        if self._settings.windows is not None:  # as `logits_of_texts`
+        if self._settings.windows is not None:  # as `EncodedTexts.joined`
             if self._loaded.model.problem == "classification":
                 logits = tf.nn.log_softmax(logits)
             join = tf.math.segment_mean if self._settings.windows == "mean" else tf.math.segment_max

@@ -43,8 +43,13 @@ class ServedAnswers(ServedModel):
 
     def answer(self, encoded, texts):
         windows = WindowTensors.of(encoded, self._settings.max_length, self._doc_stride)
-        message = "The passage of a question has no tokens; delete it."
-        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(windows.count > 0), [message])]):
+        passage = "The passage of a question has no tokens; delete it."
+        question = "The question about a passage has no tokens; write one, or delete it."
+        checks = [
+            tf.debugging.Assert(tf.reduce_all(numbers > limit), [message])
+            for numbers, limit, message in ((windows.count, 0, passage), (windows.position, 2, question))
+        ]
+        with tf.control_dependencies(checks):
             inputs = {name: tf.identity(encoded[name]) for name in INPUTS}
         _, is_token = windows.tokens()
         is_open = is_token | (tf.range(tf.shape(is_token)[1]) == 0)

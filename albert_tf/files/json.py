@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from albert_tf.files.urls import kind_of, location, opened
+from albert_tf.files.urls import is_remote, kind_of, location, opened
 
 MAX_BYTES, _MAX_TOML_BYTES = 64 << 20, 1 << 20
 # The parser takes memory in the square of the number of parts of a key. Strings and comments hold no keys.
@@ -34,6 +34,23 @@ def read_json(path: str | pathlib.Path, kind: type = dict, cure: str = "check th
         ValueError: the file cannot be read, is not JSON, or holds another type of value.
     """
     return parse_json(read_bytes(path, cure), path, kind, cure)
+
+
+def has_file(path: pathlib.Path, cure: str = "restore the file, or remove it") -> bool:
+    """Whether there is a file that a folder need not have.
+
+    Raises:
+        ValueError: what has its name cannot be read as a file, such as a link without its target.
+    """
+    kind = kind_of(path)
+    if kind in ("directory", "other") or (kind is None and not is_remote(path) and path.is_symlink()):
+        raise ValueError(f"{path} is not a file, but a folder, a pipe or a link that leads to no file; {cure}.")
+    return kind == "file"
+
+
+def optional_json(path: pathlib.Path, cure: str = "restore the file, or remove it") -> dict[str, Any]:
+    """The object in a JSON file, empty if there is none; raises ValueError as `has_file` and `read_json`."""
+    return read_json(path, cure=cure) if has_file(path, cure) else {}
 
 
 def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str = "restore the file") -> Any:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pathlib
-from typing import Any
 
 from albert_tf import checkpoints, models
 from albert_tf.data.finetuning.encoded import MAX_TOKENS
@@ -12,8 +11,9 @@ from albert_tf.inference.network import Network
 from albert_tf.inference.predictor import Predictor
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.models.base import AlbertBase
+from albert_tf.models.task_settings import facts_of
 from albert_tf.tasks.settings import read_settings
-from albert_tf.tasks.table import TASKS, find_task, task_class
+from albert_tf.tasks.table import find_task, task_class
 from albert_tf.tokenization import AlbertTokenizer
 
 
@@ -38,16 +38,6 @@ class ModelFolder(Predictor):
 
     def __post_init__(self):
         object.__setattr__(self, "network", KerasNetwork(self.model, self.traces_first, self.few_shapes))
-
-
-def facts_of(model: AlbertBase) -> dict[str, Any]:
-    """The settings that a model knows, whatever is recorded: its task, labels, problem and embeddings."""
-    task = next(row.name for row in TASKS if row.model == type(model).__name__)
-    names = ("labels", "problem", "normalize", "pooling", "max_length")
-    facts = {name: getattr(model, name) for name in names if hasattr(model, name)}
-    if "labels" in facts:
-        facts["labels"] = () if facts.get("problem") == "regression" else tuple(facts["labels"] or ())
-    return {**facts, "task": task}
 
 
 def load_folder(folder: str | pathlib.Path, dtype: str | None = None) -> ModelFolder:

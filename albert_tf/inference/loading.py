@@ -14,7 +14,8 @@ from albert_tf.files.json import read_json
 from albert_tf.files.urls import is_url, local_copy
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
 from albert_tf.inference.predictor import Predictor
-from albert_tf.tasks.settings import SETTINGS_FILE, read_settings
+from albert_tf.tasks.settings import read_settings
+from albert_tf.tasks.table import SETTINGS_FILE
 from albert_tf.tokenization import AlbertTokenizer
 
 EngineName = Literal["keras", "tensorflow", "onnxruntime", "openvino"]

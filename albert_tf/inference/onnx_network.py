@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from albert_tf.files.installation import install_command
+from albert_tf.files.json import has_file
 from albert_tf.inference.network import P_MASK, at_positions
-from albert_tf.tasks.settings import SETTINGS_FILE
+from albert_tf.tasks.table import SETTINGS_FILE
 
 RuntimeName = Literal["auto", "openvino", "onnxruntime"]
 RuntimePrecision = Literal["auto", "float32", "bfloat16", "float16", "int8"]
@@ -76,7 +77,7 @@ def p_mask_of(batch: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def is_onnx_folder(folder: pathlib.Path) -> bool:
     """Whether `export_onnx` wrote the folder."""
-    return (folder / SETTINGS_FILE).is_file() and (folder / "onnx").is_dir()
+    return has_file(folder / SETTINGS_FILE) and (folder / "onnx").is_dir()
 
 
 def _find_file(folder: pathlib.Path, precision: str) -> tuple[pathlib.Path, str]:

@@ -154,7 +154,8 @@ def best_threshold(labels: ArrayLike, probabilities: ArrayLike, default: float =
         min_positives: see `default`.
 
     Returns:
-        A number from 0 to 1, halfway between two probabilities; of equally good ones that next to `default`.
+        A number from 0 to 1, halfway between two probabilities, or the lower one of two float32 neighbours; of equally
+        good ones that next to `default`.
 
     Example:
 
@@ -172,7 +173,10 @@ def best_threshold(labels: ArrayLike, probabilities: ArrayLike, default: float =
     count = int((probabilities > default).sum())
     if f1.max() <= (f1[count - 1] if count else 0.0):
         return default
-    thresholds = ((ranked[:-1] + ranked[1:]) / 2)[f1 == f1.max()]
+    above, below = ranked[:-1][f1 == f1.max()], ranked[1:][f1 == f1.max()]
+    thresholds = (above + below) / 2
+    # Decisions are made in float32, where half a number more may be the next one.
+    thresholds = np.where(thresholds.astype(np.float32) < above, thresholds, below)
     return float(thresholds[np.abs(thresholds - default).argmin()])
 
 

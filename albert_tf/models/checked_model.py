@@ -25,6 +25,7 @@ from albert_tf.models.inputs import (
     is_overridden,
 )
 from albert_tf.models.preprocessor import Preprocessor
+from albert_tf.models.task_settings import check_columns, record_columns
 from albert_tf.models.texts import (
     EncodedBatches,
     TextBatches,
@@ -46,6 +47,7 @@ class _Checks:
 
     def __init__(self, model: "CheckedModel", step: str):
         self._model, self._labelled = model, step != "predict_step"
+        self._is_training = step == "train_step"
         self._is_checked = not is_overridden(model, step)  # a user's step may take anything
         self._error: ValueError | None = None
         self._counts = TextCounts()
@@ -121,6 +123,7 @@ class _Checks:
         return self._packed(batch)
 
     def _inputs(self, *columns) -> Any:
+        (record_columns if self._is_training else check_columns)(self._model, len(columns))
         with count_texts() as counts:
             inputs = one_batch(self._model, [list(column) for column in columns])
         self._counts.add(counts)
@@ -195,6 +198,9 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
         named = {name: value for name, value in {**named, **others}.items() if name != "self"}
         if class_weight := class_weights_by_id(self, named.pop("class_weight", None), named.get("sample_weight")):
             named["class_weight"] = class_weight
+        texts = columns_of(self, named.get("x"))
+        if texts is not None and step != "train_step":
+            check_columns(self, len(texts))
         if makes_batches and is_labelled:
             named["callbacks"] = self.callback_list(method.__name__, **named)
         if makes_batches:
@@ -216,8 +222,10 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
                 named["shuffle"] = False  # it is done by then
             if not is_labelled and isinstance(x, dict) and not any(map(len, x.values())):
                 return keras.Model.predict_on_batch(self, x)  # `predict` of Keras fails without a batch
+            if texts is not None and step == "train_step":
+                record_columns(self, len(texts))
             outputs = method(self, x, *([y] if is_labelled else []), **named)
-        return outputs if is_labelled or not isinstance(data, TextBatches) else data.in_order_of_texts(outputs)
+        return outputs if is_labelled or not isinstance(data, TextBatches) else data.of_texts(outputs, self)
 
     return call
 
@@ -228,16 +236,24 @@ class CheckedModel(OpenModel):
     Attributes:
         input_fields: the inputs by name. A subclass with further inputs adds them here.
         preprocessor: Preprocessor, with which `fit`, `evaluate`, `predict` and the methods for one batch take texts; or
-            None. `.keras` files leave it out.
+            None. `.keras` files and `keras.models.clone_model` leave it out.
+        task_settings: dict, entries of the `model.json` in a folder: `pair_column`, by which `fit` tells whether it got
+            pairs of texts, and what `finetune` chose, such as a `threshold`. `save_pretrained` writes them.
         max_columns: the number of texts that a row can have; 0 if the model takes no texts.
+        reads_windows: whether `predict` can read a long text in several windows.
     """
 
     input_fields: Fields = {}
     max_columns = 0
+    reads_windows = False
 
     def __init__(self, preprocessor: Preprocessor | None = None, **kwargs):
         super().__init__(autocast=False, **kwargs)  # half precision would round ids
         self.preprocessor = preprocessor
+        self.__dict__["task_settings"] = {}  # which Keras would wrap
+
+    def __reduce__(self):
+        return *super().__reduce__(), {"preprocessor": self.preprocessor, "task_settings": dict(self.task_settings)}
 
     def data_of(self, batches: keras.utils.PyDataset) -> Any:
         """What Keras is given for batches of texts."""

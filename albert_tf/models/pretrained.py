@@ -12,7 +12,7 @@ from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocab
 from albert_tf.files.hub import model_folder
 from albert_tf.keras_internals import layers_within, reshape_variable
 from albert_tf.models import variable_paths
-from albert_tf.models.preprocessor import Preprocessor
+from albert_tf.models.task_settings import restore_settings, write_settings
 from albert_tf.models.training import TrainableModel
 
 
@@ -63,9 +63,9 @@ class PretrainedModel(TrainableModel):
         changes = {name: kwargs.pop(name) for name in checkpoint.config.to_dict() if name in kwargs}
         config = checkpoint.config.replace(**changes)
         checkpoint = with_positions(with_sharing(with_vocabulary(checkpoint, config), config), config)
-        arguments = {"preprocessor": Preprocessor.beside(path), **kwargs}
         make: Any = cls
-        model = make(config, **cls.arguments_from_file(dict(checkpoint.settings), arguments))
+        model = make(config, **cls.arguments_from_file(dict(checkpoint.settings), kwargs))
+        restore_settings(model, path, given=kwargs)
         assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
 
@@ -133,6 +133,9 @@ class PretrainedModel(TrainableModel):
     def save_pretrained(self, folder: str | pathlib.Path) -> None:
         """Writes `config.json`, `model.safetensors` and the tokenizer (see `Preprocessor.save`) as transformers does.
 
+        What they do not tell, `task_settings` and how the preprocessor reads texts, is in `model.json`; from there it
+        comes back, also to `albert_tf.pipeline` and exports.
+
         Warns:
             UserWarning: transformers would compute different outputs with these weights, as with KerasHub's masked-LM
                 head. `from_pretrained` restores them exactly.
@@ -141,3 +144,4 @@ class PretrainedModel(TrainableModel):
         save_huggingface(folder, self.config, self.arrays_by_path(), settings)
         if self.preprocessor is not None:
             self.preprocessor.save(folder, self.config.vocab_size)
+        write_settings(self, folder)

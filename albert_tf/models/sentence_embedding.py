@@ -193,8 +193,9 @@ class AlbertForSentenceEmbedding(AlbertBase):
         return {**super().get_config(), **options, "pooling": self.pooling, **dense}
 
     def head_settings(self) -> dict[str, Any]:
-        names = ("normalize", "max_length", "pooling", *(("dense_size", "dense_activation") if self.dense else ()))
-        return {SENTENCE_SETTINGS: {name: getattr(self, name) for name in names}}
+        names = ("normalize", "pooling", *(("dense_size", "dense_activation") if self.dense else ()))
+        length = getattr(self.preprocessor, "max_length", None) or self.max_length
+        return {SENTENCE_SETTINGS: {"max_length": length, **{name: getattr(self, name) for name in names}}}
 
     @classmethod
     def settings_from_file(cls, settings) -> dict[str, Any]:

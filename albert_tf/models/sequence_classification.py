@@ -69,6 +69,7 @@ class AlbertForSequenceClassification(NamedClassifier):
     architecture = "AlbertForSequenceClassification"
     input_fields = ENCODER_INPUTS
     max_columns = 2
+    reads_windows = True
 
     def __init__(
         self,

@@ -155,12 +155,15 @@ class TextBatches(keras.utils.PyDataset):
             self.batches = self._draw()
         return self._examples.batch(self.batches[index])
 
-    def in_order_of_texts(self, outputs: Any) -> Any:
-        """Outputs [N, ...] for all batches, one after the other, in the order of the texts."""
-        if self._order == "unchanged":
+    def of_texts(self, outputs: Any, model: Any) -> Any:
+        """Outputs [N, ...] for all batches, one after the other, in the order of the texts; windows are joined."""
+        if self._order != "unchanged":
+            places = np.argsort(np.concatenate(self.batches))
+            outputs = keras.tree.map_structure(lambda array: array[places], outputs)
+        encoded = self._examples.encoded
+        if encoded.text is None:
             return outputs
-        places = np.argsort(np.concatenate(self.batches))
-        return keras.tree.map_structure(lambda array: array[places], outputs)
+        return {"logits": encoded.joined(outputs["logits"], model.preprocessor.windows, model.problem)}
 
 
 class EncodedBatches(keras.utils.PyDataset):
@@ -218,6 +221,7 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
         # JAX compiles for every shape.
         limit = MAX_TOKENS if runs_on_cpu() and keras.backend.backend() != "jax" else None
         examples = _Examples(model.preprocessor.encode(model, columns))
+        rows = np.arange(len(examples.encoded))  # more than texts if there are windows
         return {**arguments, "x": _for_scores(examples, rows, given, arguments.get("steps"), limit)}
     y, weights, class_weight = (arguments.pop(name, None) for name in ("y", "sample_weight", "class_weight"))
     examples = _labelled(model, columns, y, weights)
@@ -256,12 +260,14 @@ def _batch_size(count: int, batch_size: int | None, steps: int | None) -> int:
 
 def one_batch(model: Any, columns: list[list[Any]]) -> dict[str, np.ndarray]:
     """The inputs of all texts, in their order."""
+    _check_one_row_each(model)
     encoded = model.preprocessor.encode(model, columns)
     return _Examples(encoded).batch(np.arange(len(encoded)))[0]
 
 
 def _labelled(model: Any, columns: list[list[Any]], y=None, weights=None) -> _Examples:
     """Tokenizes texts, and checks their labels."""
+    _check_one_row_each(model)
     y = check_labels(model, with_ids(model, y), {"B": len(columns[0])})
     labels = () if y is None else (y,) if weights is None else (y, as_arrays(weights))
     if sizes := {len(array) for array in keras.tree.flatten(labels)} - {len(columns[0])}:
@@ -269,6 +275,16 @@ def _labelled(model: Any, columns: list[list[Any]], y=None, weights=None) -> _Ex
             f"Texts, labels and weights must be as many. Received: {len(columns[0])} texts and {sizes.pop()} of these."
         )
     return _Examples(model.preprocessor.encode(model, columns), labels)
+
+
+def _check_one_row_each(model: Any) -> None:
+    """Raises ValueError if texts are read in windows, each of which losses and metrics would count as a text."""
+    if model.preprocessor.windows is not None:
+        raise ValueError(
+            "`windows` of a Preprocessor must be None but for `predict`: losses and metrics would count each window "
+            f"as a text. Received: windows={model.preprocessor.windows!r}; train and score with `albert-tf finetune` "
+            "and `evaluate`, or set model.preprocessor = Preprocessor(tokenizer, max_length), which cuts long texts."
+        )
 
 
 def with_ids(model: Any, y: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from albert_tf.files.atomic import atomic_write, check_output
-from albert_tf.files.json import finite, read_json
+from albert_tf.files.json import finite, has_file, read_json
 from albert_tf.files.urls import local_copy, location
 from albert_tf.report.curves import curves_svg
 from albert_tf.report.label_tables import label_tables
@@ -90,7 +90,7 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
     run = local_copy(run, lambda name: not name.startswith(left_out))
     recipe, entries = _read_recipe(run), read_metrics(run / METRICS_FILE)
     total = flat(recipe).get("training.num_train_steps")
-    tuned = read_report(run) if (run / REPORT_FILE).is_file() else None
+    tuned = read_report(run) if has_file(run / REPORT_FILE) else None
     report = RunReport(
         file=page,
         step=int(entries[-1]["step"]) if entries else 0,
@@ -127,7 +127,7 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _read_recipe(run: pathlib.Path) -> dict[str, Any]:
-    if not run.is_dir() or not (run / RECIPE_FILE).is_file():
+    if not run.is_dir() or not has_file(run / RECIPE_FILE):
         raise ValueError(
             f"{run} is not a run folder (no {RECIPE_FILE}); pass the --output folder of `albert-tf pretrain` or "
             "`albert-tf finetune`."
@@ -136,7 +136,7 @@ def _read_recipe(run: pathlib.Path) -> dict[str, Any]:
 
 
 def _results(run: pathlib.Path, tuned: FinetuneReport | None) -> dict[str, Any]:
-    if (run / RESULTS_FILE).is_file():
+    if has_file(run / RESULTS_FILE):
         return read_json(run / RESULTS_FILE, cure="remove it and run the same command again")
     return {} if tuned is None else tuned.model_dump(exclude={"folder", "finished_before"})
 

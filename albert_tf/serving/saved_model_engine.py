@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.files.json import read_json
+from albert_tf.files.json import has_file, optional_json
 from albert_tf.inference.loading import TOKENIZER_FOLDER, check_saved_precision, check_takes_texts
 from albert_tf.inference.saved_model_network import restore
 from albert_tf.inference.signatures import Signature, check_names, texts_of
 from albert_tf.tasks.base import TextTask
 from albert_tf.tasks.outputs import TensorSpec
-from albert_tf.tasks.settings import SETTINGS_FILE, read_settings
-from albert_tf.tasks.table import task_class
+from albert_tf.tasks.settings import read_settings
+from albert_tf.tasks.table import SETTINGS_FILE, task_class
 from albert_tf.tokenization import AlbertTokenizer
 
 _DTYPES = ("string", "int32", "float32")
@@ -77,7 +77,7 @@ def load(folder: pathlib.Path, threads: int | None = None, precision: str = "aut
 def _task_of(folder: pathlib.Path) -> TextTask | None:
     """What the export makes of texts; None for the SavedModel of another program."""
     vocabulary = folder / TOKENIZER_FOLDER
-    if not (folder / SETTINGS_FILE).is_file() or not vocabulary.is_dir():
+    if not has_file(folder / SETTINGS_FILE) or not vocabulary.is_dir():
         return None
     settings = read_settings(folder)
     return task_class(settings.task)(AlbertTokenizer.from_pretrained(vocabulary), settings)
@@ -85,7 +85,7 @@ def _task_of(folder: pathlib.Path) -> TextTask | None:
 
 def _compiled_lengths(folder: pathlib.Path) -> Sequence[int]:
     """The lengths of the shapes for which XLA compiles an export of this version."""
-    return read_json(folder / SETTINGS_FILE).get("lengths", ()) if (folder / SETTINGS_FILE).is_file() else ()
+    return optional_json(folder / SETTINGS_FILE).get("lengths", ())
 
 
 def _specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:

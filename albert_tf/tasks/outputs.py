@@ -82,12 +82,6 @@ def softmax(logits: np.ndarray) -> np.ndarray:
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Logarithms of probabilities over the last axis."""
-    logits = logits - logits.max(axis=-1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-
-
 def as_bytes(texts: Sequence[str]) -> np.ndarray:
     """Strings as an object array of UTF-8 bytes, of whatever length they are."""
     array = np.empty(len(texts), object)

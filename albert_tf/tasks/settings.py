@@ -9,12 +9,10 @@ import pydantic
 from albert_tf.data.finetuning.classification import Columns
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.atomic import sha256, write_json
-from albert_tf.files.json import read_json
+from albert_tf.files.json import optional_json, read_json
 from albert_tf.files.validation import checked
-from albert_tf.tasks.table import task_class
+from albert_tf.tasks.table import SETTINGS_FILE, task_class
 
-# In the folder of a fine-tuned model and of every export, a JSON object with the settings, among others.
-SETTINGS_FILE = "model.json"
 RECIPE_FILE, REPORT_FILE = "recipe.json", "metrics.json"  # of a run, its options and results
 _EXPORT_AGAIN, _RESTORE = "export the model again", "restore it, or remove it to use the defaults"
 
@@ -100,7 +98,8 @@ class Settings(pydantic.BaseModel):
             ValueError: the task does not read one of them, or it is invalid.
         """
         check_read(self.task, changes, type(self).model_fields)
-        return self.validated({**dict(self), **changes}) if changes else self
+        values = {name: getattr(self, name) for name in self.model_fields_set}
+        return self.validated({**values, **changes}) if changes else self
 
     def entries(self) -> dict[str, Any]:
         """What `model.json` says of the model."""
@@ -160,7 +159,7 @@ def read_record(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, Any]]:
         ValueError: they are damaged.
     """
     files = (folder / RECIPE_FILE, folder / REPORT_FILE)
-    recipe, report = (read_json(file, cure=_RESTORE) if file.is_file() else {} for file in files)
+    recipe, report = (optional_json(file, _RESTORE) for file in files)
     return recipe, report
 
 
@@ -179,7 +178,7 @@ def read_settings(
         ValueError: they are missing or damaged, or do not fit the model; the message names the file.
     """
     file, cure = folder / SETTINGS_FILE, _EXPORT_AGAIN if kind is None else _RESTORE
-    record = read_json(file, cure=cure) if kind is None or file.is_file() else {}
+    record = read_json(file, cure=cure) if kind is None else optional_json(file, cure)
     if kind is not None and "task" not in record:  # the file of another program
         record = {}
     try:

@@ -8,6 +8,8 @@ import pkgutil
 from collections.abc import Collection
 from typing import Any, Literal
 
+# In the folder of a fine-tuned model and of every export, a JSON object with the settings, among others.
+SETTINGS_FILE = "model.json"
 # How AlbertForSentenceEmbedding makes a vector of a text, what it minimises, and its last layer if it has one.
 Pooling = Literal["mean", "cls", "max", "mean_sqrt_len"]
 Objective = Literal["similarity", "ranking", "triplet"]

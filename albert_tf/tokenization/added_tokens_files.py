@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.files.atomic import atomic_write
-from albert_tf.files.json import read_bytes, read_json
+from albert_tf.files.json import has_file, optional_json, read_bytes, read_json
 from albert_tf.tokenization.files import CONFIG_FILE, TOKENIZERS_FILE, read_config, write_config
 from albert_tf.tokenization.interface import AddedToken
 
@@ -24,7 +24,7 @@ def write_added_tokens(folder: Path, tokens: Sequence[AddedToken], first_id: int
         index: asdict(token) | dict.fromkeys(_UNSUPPORTED, False) for index, token in enumerate(tokens, first_id)
     }
     write_config(folder, read_config(folder / CONFIG_FILE) | {_KEY: entries})
-    if (file := folder / TOKENIZERS_FILE).is_file():
+    if has_file(file := folder / TOKENIZERS_FILE):
         content = read_json(file, cure="save the tokenizer again")
         content["added_tokens"] += [{"id": index} | entry for index, entry in entries.items()]
         atomic_write(file, json.dumps(content, ensure_ascii=False).encode())
@@ -98,8 +98,7 @@ def _records(file: Path) -> Iterator[tuple[Path, Any]]:
     yield folder / CONFIG_FILE, read_config(folder / CONFIG_FILE).get(_KEY) or {}
     if file.suffix == ".json":
         yield file, read_json(file, cure="save the tokenizer again").get("added_tokens") or []
-    if (ids := folder / _IDS_FILE).is_file():
-        yield ids, read_json(ids, cure="delete it")
+    yield folder / _IDS_FILE, optional_json(folder / _IDS_FILE, "delete it")
 
 
 def _entries(record: Any) -> list[tuple[Any, dict[str, Any]]]:

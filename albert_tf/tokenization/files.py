@@ -7,7 +7,7 @@ from typing import Any
 
 from albert_tf.files.atomic import atomic_write, write_json
 from albert_tf.files.hub import model_folder, name_hint
-from albert_tf.files.json import read_json
+from albert_tf.files.json import has_file, optional_json
 from albert_tf.files.urls import location, make_folder
 from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_PIECE, UNK_PIECE
 
@@ -63,10 +63,10 @@ def find_vocabulary(path: str | Path, revision: str | None = None) -> Path:
             f"folder with one{name_hint(path)}."
         )
     for name in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
-        if (path / name).is_file():
+        if has_file(path / name):
             return path / name
     candidates = sorted([*path.glob("*.model"), *path.glob("*vocab*.txt")])
-    if not candidates and (path / TOKENIZERS_FILE).is_file():
+    if not candidates and has_file(path / TOKENIZERS_FILE):
         return path / TOKENIZERS_FILE
     if len(candidates) != 1:
         names = ", ".join(candidate.name for candidate in candidates) or "no *.model, *vocab*.txt or tokenizer.json"
@@ -133,4 +133,4 @@ def write_config(folder: str | Path, config: dict) -> None:
 
 def read_config(path: Path) -> dict:
     """The content of a `tokenizer_config.json`, empty if it does not exist; raises ValueError if it is invalid."""
-    return read_json(path, cure="correct or delete it") if path.is_file() else {}
+    return optional_json(path, "correct or delete it")

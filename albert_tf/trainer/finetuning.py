@@ -19,13 +19,14 @@ from albert_tf.data.finetuning.batches import LastBatch, TrainingExamples, steps
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
 from albert_tf.files.atomic import exclusive_lock, write_json
 from albert_tf.files.hub import model_folder
-from albert_tf.files.json import finite
+from albert_tf.files.json import finite, has_file
 from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
-from albert_tf.inference.folder import ModelFolder, facts_of
+from albert_tf.inference.folder import ModelFolder
 from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
+from albert_tf.models.task_settings import facts_of
 from albert_tf.optimizers.rules import assign_rules
 from albert_tf.tasks.learned import Evaluation, LearnedTask, learned_task
 from albert_tf.tasks.settings import write_settings
@@ -113,7 +114,7 @@ def _finetune_on(devices: Devices, options: FinetuneOptions, show_progress: bool
         stack.enter_context(devices.explain_worker_failure())
         saved = latest_valid_checkpoint(options.output / CHECKPOINTS_FOLDER)
         devices.check_agreement({"recipe": recipe, "checkpoint": None if saved is None else saved.metadata})
-        if (options.output / REPORT_FILE).exists():
+        if has_file(options.output / REPORT_FILE):
             return read_report(options.output)
         stack.enter_context(explain_out_of_memory(options.batch_size))
         if show_progress:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from albert_tf.files.atomic import atomic_write, sha256
-from albert_tf.files.json import parse_json, read_bytes, read_json
+from albert_tf.files.json import has_file, parse_json, read_bytes, read_json
 from albert_tf.files.mirrors import mirrored, upload_changes
 from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import is_url
@@ -57,7 +57,7 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
     for name in (LOGS_FOLDER, CHECKPOINTS_FOLDER, MODEL_FOLDER, IDS_FOLDER):
         if (folder / name).exists() and not (folder / name).is_dir():
             raise ValueError(f"{folder / name} is a file, but a run needs a folder there; move the file away.")
-    if (folder / RECIPE_FILE).exists():
+    if has_file(folder / RECIPE_FILE, _RESTORE):
         changes = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
         if changes and not allow_changed:
             cure = "remove this one" if allow_changed is None else "pass `--allow-changed`"
@@ -108,7 +108,7 @@ def read_metrics(file: pathlib.Path) -> list[dict[str, float]]:
     Raises:
         ValueError: a line is invalid.
     """
-    if not file.exists():
+    if not has_file(file):
         return []
     entries, cure = [], "restore the file from a copy, or remove it to continue without its entries"
     for number, line in enumerate(read_bytes(file, cure, _MAX_METRICS_BYTES).split(b"\n")[:-1], 1):

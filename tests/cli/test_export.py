@@ -102,7 +102,8 @@ def test_mistakes_with_formats(folder, tmp_path):
     assert "is only for `--format litert`" in mistake("export", folder, "--name", "a", *where, "onnx", "--int8")
     assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "litert", "--xla")
     for form in ("hub", "litert"):
-        options = ("--name", "a", *where, form, "--set", "windows=mean")
-        assert "the others read no windows" in mistake("export", folder, *options)
+        for setting in ("windows=mean", "pair_column=text_pair"):
+            options = ("--name", "a", *where, form, "--set", setting)
+            assert "the others read no windows and no pairs" in mistake("export", folder, *options)
     assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
     assert not any(tmp_path.iterdir())

@@ -15,6 +15,7 @@ from albert_tf import AlbertConfig, AlbertTokenizer, models
 from albert_tf.export import export_onnx, export_saved_model, onnx_folder, onnx_graph
 from albert_tf.files.atomic import sha256
 from albert_tf.inference.pipeline import pipeline
+from albert_tf.serving.engine import OnnxEngine
 from albert_tf.tasks.settings import read_settings
 from tests.parameters import first_of
 from tests.tokenization.wordpiece_golden import korean, word_end
@@ -255,6 +256,22 @@ def test_embeddings_take_single_texts_though_they_learned_from_pairs(folders, tm
     folder = export_onnx(source, tmp_path, "embedding", precisions=["float32"]).folder
     assert read_settings(folder).pair_column == "sentence2"
     assert pipeline(folder).model.text_task.inputs == ("text",)
+
+
+def test_a_classifier_without_a_record_is_exported_for_pairs_if_asked(tmp_path):
+    models.AlbertForSequenceClassification(CONFIG, labels=["no", "yes"]).save_pretrained(tmp_path / "model")
+    tokenizer().save_pretrained(tmp_path / "model")
+    open_one, pairs = (
+        export_onnx(tmp_path / "model", tmp_path, name, precisions=["float32"], pair_column=column).folder
+        for name, column in (("open", None), ("pairs", "text_pair"))
+    )
+    assert pipeline(open_one)("a", "b") == pipeline(pairs)("a", "b") != pipeline(open_one)("a")
+    assert [OnnxEngine(folder).signatures["serving_default"].inputs.keys() for folder in (open_one, pairs)] == [
+        {"text"},
+        {"text", "text_pair"},
+    ]
+    with pytest.raises(ValueError, match="trained on pairs of texts, but received single texts"):
+        pipeline(pairs)("a")
 
 
 def test_an_encoder_is_exported_for_programs_that_pool(tmp_path):

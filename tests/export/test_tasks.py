@@ -54,9 +54,9 @@ def test_tokenize_and_tokens(exports, folders, kind):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("kind", "passage"), [("questions", " \u3000\n"), ("questions_beam", "")])
-def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, passage):
-    texts = ["Who?", "Where?"], [SHORT, passage]
+@pytest.mark.parametrize(("kind", "empty"), [("questions", " \u3000\n"), ("questions_beam", "")])
+def test_an_empty_passage_or_question_is_refused_as_the_model_does(exports, folders, kind, empty):
+    texts = ["Who?", "Where?"], [SHORT, empty]
     engine, (questions, contexts) = load_engine(exports[kind].folder), (np.array(column, object) for column in texts)
     for name, answer in (
         ("a question", lambda: engine.run("serving_default", {"question": questions, "context": contexts})),
@@ -64,6 +64,12 @@ def test_an_empty_passage_is_refused_as_the_model_does(exports, folders, kind, p
     ):
         with pytest.raises(ValueError, match=rf"^The passage of {name} has no tokens; delete it\.$"):
             answer()
+    with pytest.raises(ValueError, match=r"^The question about a passage has no tokens; write one, or delete it\.$"):
+        engine.run("serving_default", {"question": contexts, "context": np.array([SHORT, SHORT], object)})
+    with pytest.raises(
+        ValueError, match=rf"^The question about '{SHORT[:9]}.*' has no tokens; write one, or delete it\.$"
+    ):
+        pipeline(folders[kind])(texts[1], [SHORT, SHORT])
 
 
 @pytest.mark.parametrize("kind", first_of(["classifier", "choices"]))

@@ -3,10 +3,13 @@
 import contextlib
 import json
 import os
+import pathlib
 
 import pytest
 
 from albert_tf.files.json import (
+    has_file,
+    optional_json,
     parse_json,
     read_bytes,
     read_json,
@@ -66,6 +69,26 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "large.json").write_bytes(b"[" + b"0," * 20 + b"0]")
     with pytest.raises(ValueError, match="larger than"):
         read_bytes(tmp_path / "large.json", max_bytes=10)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pathlib.Path.mkdir,
+        os.mkfifo,
+        lambda path: path.symlink_to("nowhere"),
+        lambda path: path.symlink_to(path),
+        lambda path: path.symlink_to(path.parent),
+    ],
+    ids=["folder", "pipe", "broken", "circle", "link"],
+)
+def test_what_is_no_file_does_not_count_as_absent(make, tmp_path):
+    assert optional_json(tmp_path / "model.json") == {}
+    assert not has_file(tmp_path / "model.json" / "of_a_file.json")
+    make(tmp_path / "model.json")
+    for read in (has_file, optional_json):
+        with pytest.raises(ValueError, match=r"model\.json is not a file, .*restore the file, or remove it\.$"):
+            read(tmp_path / "model.json")
 
 
 def test_what_is_read(tmp_path):

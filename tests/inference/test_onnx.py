@@ -82,9 +82,11 @@ def test_no_answer_begins_in_a_question_or_at_its_end():
     assert found.tolist() == [[0, 1, 1, 0, 0, 1], [0, 1, 0, 1, 1, 1]]
 
 
-def test_a_passage_without_tokens_is_refused(onnx_folders):
+def test_a_passage_or_question_without_tokens_is_refused(onnx_folders):
     with pytest.raises(ValueError, match=r"^The passage of question 'Why\?' has no tokens; delete it\.$"):
         ask(OnnxEngine(onnx_folders["questions"]), question=["Who?", "Why?"], context=["The sun.", " "])
+    with pytest.raises(ValueError, match=r"^The question about 'The sun\.' has no tokens; write one, or delete it\.$"):
+        ask(OnnxEngine(onnx_folders["questions"]), question=["Who?", " "], context=["The sun.", "The sun."])
 
 
 def test_questions_above_the_threshold_are_not_answered(onnx_folders, tmp_path):

@@ -123,6 +123,14 @@ def test_no_threshold_is_better_than_the_best_one(seed):
         assert scores[0] >= scores[1]
 
 
+@pytest.mark.parametrize("lower", np.float32([0.5, np.nextafter(np.float32(1), np.float32(0)), 1e-45]))
+def test_a_threshold_between_neighbours_decides_in_float32(lower):
+    labels = np.repeat([1, 0], 12)
+    for one, other in ((lower, np.nextafter(lower, np.float32(2))), (np.nextafter(lower, np.float32(0)), lower)):
+        probabilities = np.where(labels, other, one)
+        assert (probabilities > np.float32(best_threshold(labels, probabilities, 0.0))).tolist() == labels.tolist()
+
+
 def test_a_threshold_stays_where_it_is_without_reason_to_move_it():
     labels = np.repeat([1, 0], 12)
     assert best_threshold(labels, np.where(labels, 0.9, 0.2)) == 0.5

@@ -184,6 +184,7 @@ def asked(identifier="q", **changes):
         ([], "has no questions"),
         ([asked(), asked()], r"qas\[1\]: the id 'q' is that of an earlier question"),
         ([asked(answers=[{"text": "Jane", "answer_start": 0.5}])], r"qas\[0\]: every answer must .* `answer_start`"),
+        ([asked(question=" ")], r"element 1, paragraphs\[0\]\.qas\[0\]: the question is empty; fill it in"),
         ([asked(question=None)], r"element 1, paragraphs\[0\]\.qas\[0\]: question='None' is not a string"),
         (["who?"], r"element 1, paragraphs\[0\]\.qas\[0\], is not an object"),
         ([asked(answers=[["Jane"]])], r"qas\[0\]: answers must be texts, each with a start"),

@@ -9,7 +9,7 @@ from albert_tf.checkpoints.config_files import CURE
 from albert_tf.checkpoints.formats import keras_hub
 from albert_tf.checkpoints.formats.hdf5 import Hdf5, read_hdf5
 from albert_tf.checkpoints.formats.zip_archive import reject_compressed
-from albert_tf.files.json import parse_json, read_bytes, read_json
+from albert_tf.files.json import has_file, parse_json, read_bytes, read_json
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.weights.h5"
@@ -43,7 +43,7 @@ def read_weights(path: pathlib.Path) -> Checkpoint:
 def read_preset(folder: pathlib.Path) -> Checkpoint:
     """Reads a preset folder of KerasHub, including the head of a task if it has one."""
     values, head = read_json(folder / CONFIG_FILE, cure=CURE), folder / HEAD_FILE
-    return _checkpoint(folder, values, _content(folder / WEIGHTS_FILE), _content(head) if head.is_file() else None)
+    return _checkpoint(folder, values, _content(folder / WEIGHTS_FILE), _content(head) if has_file(head) else None)
 
 
 def _checkpoint(source: pathlib.Path, values: dict[str, Any], weights: bytes, head: bytes | None = None) -> Checkpoint:

@@ -10,6 +10,7 @@ import numpy as np
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.formats import google, model_garden
+from albert_tf.files.json import has_file
 
 SAVED_MODEL_FILE = "saved_model.pb"
 _VARIABLES = pathlib.Path("variables", "variables")
@@ -59,7 +60,7 @@ def _find_config(prefix: pathlib.Path) -> pathlib.Path | None:
     folders = [prefix.parent]
     if prefix.parent.name == _VARIABLES.parent.name:
         folders += [prefix.parent.parent / "assets", prefix.parent.parent]
-    return next((file for folder in folders if (file := folder / google.CONFIG_FILE).is_file()), None)
+    return next((file for folder in folders if has_file(file := folder / google.CONFIG_FILE)), None)
 
 
 def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:

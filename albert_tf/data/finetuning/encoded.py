@@ -1,6 +1,6 @@
 """Tokenized texts of any number and length, and their padded batches.
 
-Letters: N examples, T ids of an example, B batch, L sequence.
+Letters: N examples, T ids of an example, B batch or texts, L sequence, C classes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -108,6 +108,28 @@ class EncodedTexts:
         ids[mask] = np.concatenate([self.ids[row] for row in rows])
         types[mask] = np.concatenate([self.token_types[row] for row in rows])
         return {"input_ids": ids, "attention_mask": mask.astype(np.int32), "token_type_ids": types}
+
+    def joined(self, logits: np.ndarray, windows: str | None, problem: str) -> np.ndarray:
+        """The logits of texts, float32 [B, C], from those of their windows, float32 [N, C].
+
+        Where one label is chosen, the logits of a window are first normalised to logarithms of probabilities, because
+        they are only known but for a constant.
+
+        Args:
+            logits: of all examples.
+            windows: how those of a text are joined, by their `"mean"` or `"max"`; None: each text is one example.
+            problem: `"classification"`, `"multi_label"` or `"regression"`.
+        """
+        if windows is None or self.text is None:
+            return logits
+        if problem == "classification":
+            logits = logits - logits.max(axis=-1, keepdims=True)
+            logits = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        first = np.flatnonzero(np.diff(self.text, prepend=-1))
+        if windows == "max":
+            return np.maximum.reduceat(logits, first)
+        counts = np.diff(first, append=len(logits)).astype(logits.dtype)
+        return np.add.reduceat(logits, first) / counts[:, None]
 
 
 def rows_by_length(
@@ -234,6 +256,18 @@ def encode_texts(
     )
     encoded = EncodedTexts.take(columns, tokenizer, max_length)
     return replace(encoded, text=np.concatenate(columns["text"])) if windows else encoded
+
+
+def check_pairs(are_trained: bool | None, are_given: bool) -> None:
+    """Raises ValueError for single texts if a model was trained on pairs, or the other way round; None: not known."""
+    if are_trained is None or are_trained == are_given:
+        return
+    if are_trained:
+        raise ValueError(
+            "The classifier was trained on pairs of texts, but received single texts; give the second text of each as "
+            "its pair (`--pair`)."
+        )
+    raise ValueError("The classifier was trained on single texts, but received pairs; leave out the second.")
 
 
 def _parts(

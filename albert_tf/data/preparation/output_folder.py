@@ -15,7 +15,8 @@ from albert_tf.data.manifest import (
 )
 from albert_tf.data.shard_files import find_fault
 from albert_tf.files.atomic import remove_temporary, sha256
-from albert_tf.files.urls import is_remote, kind_of, make_folder, remove_tree
+from albert_tf.files.json import has_file
+from albert_tf.files.urls import is_remote, make_folder, remove_tree
 
 _WORKSPACE_NAME = ".prepare"
 
@@ -29,7 +30,7 @@ def open_folder(folder: Path, recipe: PreparationSettings) -> Manifest | None:
     Raises:
         ValueError: the folder holds examples of another recipe, or other files.
     """
-    if kind_of(folder / MANIFEST_NAME) == "file":
+    if has_file(folder / MANIFEST_NAME):
         manifest = Manifest.load(folder)
         _check_same(folder, manifest.recipe, recipe)
         return manifest if _is_intact(folder, manifest) else None
@@ -91,7 +92,7 @@ class Workspace:
             ValueError: the record is damaged.
         """
         path = self.folder / f"{name}.json"
-        return load_record(path, kind, f"delete {self.output_dir} and prepare it again") if path.exists() else None
+        return load_record(path, kind, f"delete {self.output_dir} and prepare it again") if has_file(path) else None
 
     def finish(self, manifest: Manifest) -> None:
         """Writes the manifest, which makes the folder complete, and removes the workspace."""

@@ -125,10 +125,13 @@ def _list(row: TableRow, name: str) -> list:
 
 
 def _context(row: TableRow) -> str:
-    context = string_of(row, *_CONTEXT)
-    if not context.strip():
-        raise ValueError(f"{row.where}: the passage is empty; fill it in or delete it.")
-    return context
+    return _filled(row, "passage", string_of(row, *_CONTEXT))
+
+
+def _filled(row: TableRow, kind: str, text: str) -> str:
+    if not text.strip():
+        raise ValueError(f"{row.where}: the {kind} is empty; fill it in or delete it.")
+    return text
 
 
 def _question(row: TableRow, context: str, number: str | None = None) -> Question:
@@ -138,7 +141,7 @@ def _question(row: TableRow, context: str, number: str | None = None) -> Questio
         raise ValueError(f"{row.where} has no `id`; give each question one.")
     answers = [] if row.fields.get("is_impossible") in _IMPOSSIBLE else _answers(row, value_of(row.fields, *_ANSWER))
     texts, starts = zip(*answers) if answers else ((), ())
-    return Question(identifier, string_of(row, "question"), context, texts, starts)
+    return Question(identifier, _filled(row, "question", string_of(row, "question")), context, texts, starts)
 
 
 def _answers(row: TableRow, value: Any) -> list[tuple[str, int]]:

@@ -140,7 +140,7 @@ def encode_questions(
         folder: as in `gather`.
 
     Raises:
-        ValueError: `max_length` leaves no room for a passage beside a question, or a passage has no tokens.
+        ValueError: `max_length` leaves no room for a passage beside a question, or a question or passage has no tokens.
 
     References:
         `convert_examples_to_features` in squad_utils.py of google-research/albert.
@@ -174,6 +174,8 @@ def _parts(
     for part in parts_of(questions, lambda question: question.context):
         whole = tokenizer.encode_batch([question.text for question in part])
         asked = [ids[:max_question_length] for ids in whole]
+        if empty := next((one for one, ids in zip(part, whole) if not len(ids)), None):
+            raise ValueError(f"The question about {empty.context[:60]!r} has no tokens; write one, or delete it.")
         longest = max(range(len(part)), key=lambda index: len(asked[index]))
         if len(asked[longest]) > layout.max_length - 4:
             raise ValueError(

@@ -7,12 +7,10 @@ import dataclasses
 import itertools
 import math
 import pathlib
-from collections.abc import Iterator
 
 import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, join_labels
-from albert_tf.data.finetuning.encoded import EncodedTexts
 from albert_tf.data.finetuning.tables import listed
 from albert_tf.metrics import (
     ClassificationScores,
@@ -25,7 +23,7 @@ from albert_tf.metrics import (
 )
 from albert_tf.metrics.glue import undefined_correlation
 from albert_tf.tasks.learned import label_notes, write_table
-from albert_tf.tasks.outputs import Computed, collect, log_softmax, softmax
+from albert_tf.tasks.outputs import softmax
 from albert_tf.tasks.sequence_classification.settings import DEFAULT_THRESHOLD, Threshold, thresholds_of
 
 Scores = ClassificationScores | MultiLabelScores | RegressionScores
@@ -145,32 +143,6 @@ def write_predictions(path: pathlib.Path, texts: LabelledTexts, evaluation: Labe
             for prediction, row in zip(evaluation.predictions(texts.separator), probabilities)
         ]
     write_table(path, header, ([line, label, *row] for line, label, row in zip(texts.lines, texts.labels, columns)))
-
-
-def logits_of_texts(
-    encoded: EncodedTexts, computed: Iterator[Computed], windows: str | None, problem: str
-) -> np.ndarray:
-    """The logits of B texts, float32 [B, C], from those of their rows.
-
-    Where one label is chosen, the logits of a window are first normalised to logarithms of probabilities, because they
-    are only known but for a constant.
-
-    Args:
-        encoded: EncodedTexts.
-        computed: the outputs of all batches.
-        windows: how those of the windows of a text are joined, see Settings; None: each text has one row.
-        problem: see Settings.
-    """
-    logits = collect(computed, "logits", len(encoded))  # [rows, C]
-    if windows is None or encoded.text is None:
-        return logits
-    if problem == "classification":
-        logits = log_softmax(logits)
-    first = np.flatnonzero(np.diff(encoded.text, prepend=-1))
-    if windows == "max":
-        return np.maximum.reduceat(logits, first)
-    counts = np.diff(first, append=len(logits)).astype(logits.dtype)
-    return np.add.reduceat(logits, first) / counts[:, None]
 
 
 def probabilities_of(logits: np.ndarray, problem: str) -> np.ndarray:

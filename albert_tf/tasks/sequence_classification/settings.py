@@ -104,6 +104,15 @@ class ClassificationSettings(TableSettings):
         return Columns(self.text_column, self.pair_column, self.label_column, separator, self.label_columns)
 
     @property
+    def takes_pairs(self) -> bool | None:
+        """Whether the model was trained on pairs of texts; None: that is not recorded."""
+        return self.pair_column is not None if "pair_column" in self.model_fields_set else None
+
+    def entries(self):
+        unknown = {"pair_column"} if self.takes_pairs is None else set()
+        return {name: value for name, value in super().entries().items() if name not in unknown}
+
+    @property
     def thresholds(self) -> np.ndarray:
         """The threshold of each label, float32 [C]."""
         threshold = DEFAULT_THRESHOLD if self.threshold in (None, "per_label") else self.threshold
@@ -118,7 +127,7 @@ class ClassificationSettings(TableSettings):
 
     def changed(self, **changes: Any):
         """As of all settings; thresholds by label leave those of other labels as they are."""
-        if self.pair_column is None and changes.get("pair_column") and "pair_column" in self.model_fields_set:
+        if changes.get("pair_column") and self.takes_pairs is False:
             raise ValueError("The classifier was trained on single texts, but received pairs; remove the pair column.")
         threshold = changes.get("threshold")
         if threshold == "per_label":

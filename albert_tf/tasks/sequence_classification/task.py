@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
-from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
+from albert_tf.data.finetuning.encoded import EncodedTexts, check_pairs, encode_texts
 from albert_tf.files.origins import name_of
 from albert_tf.metrics.glue import best_threshold, f1_label
 from albert_tf.tasks.learned import LabelledRows, LearnedTask
-from albert_tf.tasks.outputs import NUMBER, STRING, Computed, TensorSpec, as_bytes, check_labels, padded_bytes
+from albert_tf.tasks.outputs import NUMBER, STRING, Computed, TensorSpec, as_bytes, check_labels, collect, padded_bytes
 from albert_tf.tasks.predictions import ClassPrediction, LabelsPrediction
 from albert_tf.tasks.sequence_classification.evaluation import (
     SCORES,
     LabelEvaluation,
-    logits_of_texts,
     probabilities_of,
     write_predictions,
 )
@@ -37,19 +36,14 @@ class TextClassification(LearnedTask[ClassificationSettings]):
     def __init__(self, tokenizer, settings):
         super().__init__(tokenizer, settings)
         self.reads_windows = settings.windows is not None
-        self.inputs = ("text",) if settings.pair_column is None else ("text", "text_pair")
+        self.inputs = ("text", "text_pair") if settings.takes_pairs else ("text",)
         self.labels: tuple[str, ...] = settings.labels or ()
 
     def encode(self, *texts):
-        takes_pairs = len(self.inputs) > 1
-        if len(texts) != len(self.inputs):
-            if takes_pairs:
-                raise ValueError(
-                    "The classifier was trained on pairs of texts, but received single texts; give the second text of "
-                    "each as its pair (`--pair`)."
-                )
-            raise ValueError("The classifier was trained on single texts, but received pairs; leave out the second.")
-        return self._encode(texts[0], texts[1] if takes_pairs else None)
+        check_pairs(self.settings.takes_pairs, len(texts) > 1)
+        if len(texts) > 1:
+            self.settings.changed(pair_column="text_pair")  # raises with `windows`
+        return self._encode(texts[0], texts[1] if len(texts) > 1 else None)
 
     def rows(self, data: LabelledTexts) -> EncodedTexts:
         return self._encode(data.texts, data.pairs)
@@ -136,8 +130,7 @@ class TextClassification(LearnedTask[ClassificationSettings]):
         if name == "f1" and len(names) != 2:
             raise ValueError(f"`main_score` must not be 'f1' for {len(names)} classes; use 'f1_macro'. Received: 'f1'.")
         f1_label(names, self.settings.positive_label)  # raises an error if it is not one of two
-        smoothing = {"label_smoothing": self.settings.label_smoothing} if self.settings.label_smoothing else {}
-        return {"problem": self.settings.problem, "labels": names, **smoothing}
+        return {"problem": self.settings.problem, "labels": names, "label_smoothing": self.settings.label_smoothing}
 
     def training_examples(self, train: LabelledTexts) -> LabelledRows:
         """Tokenizes texts; each window of a long one is an example."""
@@ -173,7 +166,8 @@ class TextClassification(LearnedTask[ClassificationSettings]):
         return evaluate
 
     def _logits(self, encoded: EncodedTexts, computed: Iterator[Computed]) -> np.ndarray:
-        return logits_of_texts(encoded, computed, self.settings.windows, self.settings.problem)
+        logits = collect(computed, "logits", len(encoded))  # [rows, C]
+        return encoded.joined(logits, self.settings.windows, self.settings.problem)
 
     def _evaluation(self, targets: np.ndarray, logits: np.ndarray) -> LabelEvaluation:
         """The evaluation, of any number of labels with the threshold of the settings or the best one."""
