@@ -28,7 +28,7 @@ def encoded_dataset(
         label_shape: that of what `ids_of` returns, without the axis of the batch.
     """
 
-    def convert(x, y=None, weights=None):
+    def convert(x, y: Any = None, weights=None):
         def arrays(*columns: np.ndarray) -> list[np.ndarray]:
             encoded = encode(*columns)
             return [encoded[name] for name in inputs]

@@ -16,7 +16,6 @@ Letters: B batch, L sequence, C choices, P predictions, S examples of a row.
 """
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import keras
@@ -139,7 +138,7 @@ def class_weights_by_id(model, class_weight, sample_weight=None) -> dict[int, fl
     """Weights of classes by their ids, given by ids or by names; raises ValueError for others."""
     if class_weight is None:
         return None
-    ids = {name: index for index, name in enumerate(getattr(model, "labels", ()))}
+    ids: dict[Any, int] = {name: index for index, name in enumerate(getattr(model, "labels", ()))}
     is_number = getattr(model, "problem", "") == "regression"
     if is_number or sample_weight is not None or not isinstance(class_weight, Mapping):
         wanted = "None for numbers" if is_number else "a dict, by ids or names of classes, without `sample_weight`"
@@ -149,11 +148,11 @@ def class_weights_by_id(model, class_weight, sample_weight=None) -> dict[int, fl
         )
     weights = dict.fromkeys(range(len(ids)), 1.0)
     for key, weight in class_weight.items():
-        is_id = isinstance(key, Integral) and (key in weights or (key >= 0 and not ids))
+        is_id = isinstance(key, int | np.integer) and (key in weights or (key >= 0 and not ids))
         if not is_id and key not in ids:
             cure = nearest(str(key), ids, otherwise=f"; {_class_ids(model)}.")
             raise ValueError(f"`class_weight` must be of the model's classes. Received: {key!r}{cure}")
-        if not isinstance(weight, Real) or not 0 <= weight < float("inf"):
+        if not isinstance(weight, int | float | np.number) or not 0 <= weight < float("inf"):
             raise ValueError(f"`class_weight` must be numbers from 0. Received: {weight!r} for {key!r}.")
         weights[int(key) if is_id else ids[key]] = float(weight)
     return weights

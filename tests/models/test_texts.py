@@ -233,14 +233,13 @@ def test_steps_take_the_first_texts_as_of_arrays(tokenizer):
         found, expected = (model.evaluate(*data, **options, verbose=0) for data in ((TEXTS, NAMES), (rows, IDS)))
         assert_equal(found, expected)
         assert_equal(logits(model, TEXTS, **options), logits(model, rows, **options))
-    options = {"epochs": 2, "steps_per_epoch": 16, "shuffle": False, "validation_steps": 1, "verbose": 0}
-    found, expected = (
-        (made := make(tokenizer)).fit(x, y, validation_data=(x, y), **options).history
-        | {"steps": made.optimizer.iterations}
-        for x, y in ((TEXTS, NAMES), (rows, IDS))
-    )
-    assert_equal(list(found.values())[-1], list(expected.values())[-1])
-    assert_equal(found["val_loss"], expected["val_loss"])
+    options = {"epochs": 2, "steps_per_epoch": 14, "shuffle": False, "validation_steps": 1, "verbose": 0}
+    models = make(tokenizer), make(tokenizer)
+    for one, x, y in zip(models, (TEXTS, rows), (NAMES, IDS)):
+        one.fit(x, y, validation_data=(x, y), **options)
+        assert int(one.optimizer.iterations) == 28
+    found, expected = (one.history.history for one in models)
+    assert_equal([found[name] for name in expected], list(expected.values()))
 
 
 def test_evaluation_and_single_batches(tokenizer):
