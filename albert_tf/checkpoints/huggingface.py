@@ -1,6 +1,6 @@
 """The Hugging Face format, which is also that of our own folders: `config.json` and `model.safetensors`.
 
-Sharded files, half precision and `pytorch_model.bin` can be read as well.
+Sharded files, half precision, `pytorch_model.bin` and `tf_model.h5` can be read as well.
 """
 
 import pathlib
@@ -15,6 +15,7 @@ import safetensors.numpy
 from albert_tf.checkpoints.checkpoint import Checkpoint, from_tensors, infer_head_settings
 from albert_tf.checkpoints.config_files import hugging_face_values, read_config
 from albert_tf.checkpoints.differences import warn_of_differences
+from albert_tf.checkpoints.formats.transformers_tensorflow import as_in_pytorch, read_tf_model
 from albert_tf.checkpoints.names import for_file, joined, num_file_groups
 from albert_tf.checkpoints.sentence_modules import (
     DENSE,
@@ -112,12 +113,14 @@ def _read_file(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 
 def _tensors_of_file(path: pathlib.Path) -> dict[str, np.ndarray]:
+    if path.suffix == ".h5":
+        return read_tf_model(path)
     if path.suffix != ".safetensors":
         from albert_tf.checkpoints.formats.torch_pickle import read_torch
 
         return read_torch(path)
     try:
-        return safetensors.numpy.load_file(path)
+        return as_in_pytorch(safetensors.numpy.load_file(path))
     except (safetensors.SafetensorError, OSError, KeyError, TypeError, AttributeError) as error:
         # KeyError, TypeError and AttributeError: types that NumPy does not have, such as those of 8 bits.
         raise ValueError(

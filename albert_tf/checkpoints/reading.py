@@ -16,6 +16,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.files.exports import ONNX, export_format, why_not_run
 from albert_tf.files.hub import model_folder, name_hint
 from albert_tf.files.json import has_file
+from albert_tf.lazy import FIRST_IMPORTS
 
 _MAX_MESSAGE = 1000
 _MAX_NAMES = 8
@@ -109,7 +110,8 @@ def _find_reader(path: pathlib.Path) -> Callable[[], Checkpoint] | None:
 
 
 def _format(module: str):
-    return importlib.import_module(f"albert_tf.checkpoints.formats.{module}")
+    with FIRST_IMPORTS:
+        return importlib.import_module(f"albert_tf.checkpoints.formats.{module}")
 
 
 def _is_tensorflow(path: pathlib.Path) -> bool:

@@ -9,8 +9,9 @@ from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import as_url, explained, is_remote, local_copy, location
 
 # Weights in order of preference; of these, only the first that a model has is downloaded.
-HUGGING_FACE_WEIGHTS = tuple(
-    file + end for file in ("model.safetensors", "pytorch_model.bin") for end in ("", ".index.json")
+HUGGING_FACE_WEIGHTS = (
+    *(file + end for file in ("model.safetensors", "pytorch_model.bin") for end in ("", ".index.json")),
+    "tf_model.h5",
 )
 _WEIGHTS = (*HUGGING_FACE_WEIGHTS, "model.weights.h5")  # the last one is KerasHub's
 _SHARD = re.compile(r"(model|pytorch_model)-\d+-of-\d+\.(safetensors|bin)")

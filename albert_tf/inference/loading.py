@@ -14,6 +14,7 @@ from albert_tf.files.json import read_json
 from albert_tf.files.urls import is_url, local_copy
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
 from albert_tf.inference.predictor import Predictor
+from albert_tf.lazy import FIRST_IMPORTS
 from albert_tf.tasks.settings import read_settings
 from albert_tf.tasks.table import SETTINGS_FILE
 from albert_tf.tokenization import AlbertTokenizer
@@ -87,7 +88,8 @@ def load_onnx(
 
 def _load_saved_model(folder: pathlib.Path, batch_size: int) -> Predictor:
     """Loads the SavedModel of one version; raises ValueError if `export_saved_model` did not write it."""
-    from albert_tf.inference.saved_model_network import SavedModelNetwork, restore
+    with FIRST_IMPORTS:
+        from albert_tf.inference.saved_model_network import SavedModelNetwork, restore
 
     restored = restore(folder)
     _check_exported(folder, restored)
@@ -124,7 +126,8 @@ def _load_keras(model: str | pathlib.Path, precision: Precision | None, batch_si
             f"Weights are computed in float32 or bfloat16. Received: precision={precision!r}; export them with "
             "--format onnx for others."
         )
-    from albert_tf.inference.folder import load_folder
+    with FIRST_IMPORTS:
+        from albert_tf.inference.folder import load_folder
 
     form = None if holds_weights(model) else export_format(pathlib.Path(model))
     if form in (SAVED_MODEL, ONNX):  # without `engine` it would have been loaded

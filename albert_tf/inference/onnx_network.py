@@ -127,7 +127,10 @@ def _start_openvino(file: pathlib.Path, in_bfloat16: bool) -> Compute:
         except queue.Empty:
             request = model.create_infer_request()
         try:
-            request.infer({name: inputs[name] for name in taken})
+            # Tensors of its own: changing the shape of the request's may wait for ever if several threads do.
+            for name in taken:
+                request.set_tensor(name, openvino.Tensor(inputs[name]))
+            request.infer()
             return {name: request.get_output_tensor(i).data.copy() for i, name in enumerate(names)}
         finally:
             idle.put(request)

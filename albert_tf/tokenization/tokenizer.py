@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from albert_tf.lazy import FIRST_IMPORTS
 from albert_tf.tokenization.added_tokens import AddedTokensModel
 from albert_tf.tokenization.batching import BatchLayout, TokenRows, as_batch, build_inputs
 from albert_tf.tokenization.files import english_model_file, find_vocabulary
@@ -20,7 +21,6 @@ from albert_tf.tokenization.splitting import Encoder, SplitAtTokens
 
 if TYPE_CHECKING:
     from albert_tf.tokenization.layer import TokenizerLayer
-
 
 # Arguments of other libraries' tokenizers, and what takes their place.
 _ELSEWHERE = {
@@ -63,8 +63,8 @@ class AlbertTokenizer:
         dict of int32 arrays [B, L]: `input_ids` ([CLS] text [SEP], or [CLS] text [SEP] pair [SEP]), `attention_mask`
         (0 for padding, else 1) and `token_type_ids` (1 for the pair and its [SEP], else 0). With `return_offsets` also
         `offsets` [B, L, 2]: start and exclusive end in characters of the original text (in bytes if it is bytes), 0 and
-        0 for [CLS], [SEP] and padding. With `doc_stride` there is a row per window, and also
-        `overflow_to_sample_mapping` [rows]: the index of its text.
+        0 for [CLS], [SEP] and padding; SentencePiece's words have the white space before them, unlike in transformers.
+        With `doc_stride` there is a row per window, and `overflow_to_sample_mapping` [rows]: the index of its text.
 
     Example:
 
@@ -350,8 +350,8 @@ class AlbertTokenizer:
         Raises:
             ValueError: the vocabulary needs a segmenter, which cannot run in a graph.
         """
-        # Imported here, because nothing else needs TensorFlow.
-        from albert_tf.tokenization.layer import TokenizerLayer
+        with FIRST_IMPORTS:  # here, because nothing else needs TensorFlow
+            from albert_tf.tokenization.layer import TokenizerLayer
 
         layout = BatchLayout(max_length, padding, True, pad_to_multiple_of, doc_stride)
         return TokenizerLayer(self._model, layout, return_offsets, allow_special)

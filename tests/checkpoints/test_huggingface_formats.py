@@ -41,6 +41,49 @@ def test_other_containers_of_the_same_weights(container, golden):
     assert_same(found.arrays, expected.arrays)
 
 
+@pytest.mark.parametrize("file", ["tf_model.h5", "model.safetensors"])
+def test_weights_of_tensorflow_classes(file, golden, tmp_path):
+    case = golden("hf_tensorflow_for_pretraining")
+    for name in (file, "config.json"):
+        shutil.copy(case.folder / name, tmp_path)
+    outputs = AlbertForPreTraining.from_pretrained(tmp_path)(inputs_of(case.arrays))
+    assert_close(outputs["masked_lm_logits"], case.arrays["prediction_logits"])
+    assert_close(outputs["sentence_order_logits"], case.arrays["sop_logits"])
+
+
+# The heads of other classes, as their files name them.
+TENSORFLOW_HEADS = {
+    AlbertForSequenceClassification: "classifier",
+    AlbertForTokenClassification: "classifier",
+    AlbertForMultipleChoice: "classifier",
+    AlbertForQuestionAnswering: "qa_outputs",
+}
+
+
+@pytest.mark.parametrize("model", [AlbertEncoder, AlbertForMaskedLM, *TENSORFLOW_HEADS])
+def test_tasks_of_tensorflow_classes(model, golden, tmp_path):
+    """Total, or an error."""
+    case = golden("hf_tensorflow_for_pretraining")
+    shutil.copy(case.folder / "config.json", tmp_path)
+    tensors = safetensors.numpy.load_file(case.folder / "model.safetensors")
+    if head := TENSORFLOW_HEADS.get(model):
+        tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("albert/")}
+        kernel = np.arange(16 if model is AlbertForMultipleChoice else 32, dtype=np.float32).reshape(16, -1)
+        tensors |= {f"{head}/kernel:0": kernel, f"{head}/bias:0": kernel[0]}
+    safetensors.numpy.save_file(tensors, tmp_path / "model.safetensors")
+    read = model.from_pretrained(tmp_path)
+    if head:
+        np.testing.assert_array_equal(read.layers[-1].get_weights()[0], kernel)
+    name = "albert/encoder/embedding_hidden_mapping_in/kernel:0"
+    safetensors.numpy.save_file(tensors | {f"albert/more/{name}": tensors[name]}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=r"that a model of its config does not have: albert\.more\.albert"):
+        model.from_pretrained(tmp_path)
+    del tensors[name]
+    safetensors.numpy.save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="does not fit the model: missing encoder/projection/kernel"):
+        model.from_pretrained(tmp_path)
+
+
 def test_shards_of_pytorch_files(golden, tmp_path):
     whole = golden(FORMATS).folder / "zip"
     shutil.copy(whole / "pytorch_model.bin", tmp_path / "pytorch_model-00001-of-00001.bin")

@@ -1,6 +1,7 @@
 """Proves that the layer in the graph gives the Python tokenizer's arrays, and that a SavedModel carries it along."""
 
 import functools
+import itertools
 import random
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tests.parameters import first_of
 
 from .code_points import assigned_code_points
 from .golden import AWKWARD_TEXTS, TINY_MODEL, is_tie, read_lines, small_tokenizer, spelling_bytes, train_plainly
+from .wordpiece_golden import korean
 
 LONG = 2_000_000
 
@@ -224,6 +226,24 @@ def test_in_a_dataset_and_in_a_functional_model():
     inputs = keras.Input((), dtype="string")
     model = keras.Model(inputs, layer(inputs)["input_ids"])
     np.testing.assert_array_equal(model(tf.constant(texts)), wanted)
+
+
+@pytest.mark.parametrize("load", [tiny, korean], ids=["sentencepiece", "wordpiece"])
+@pytest.mark.parametrize("options", [{"return_offsets": True}, {"allow_special": True}], ids=str)
+def test_layers_and_saved_models_outlive_a_new_seed(load, options, tmp_path):
+    layer, texts = load().as_layer(**options), tf.constant(["the word [MASK]"])
+    module = tf.Module()
+    module.layer = layer
+    module.tokenize = tf.function(layer.call, input_signature=[tf.TensorSpec([None], tf.string)])
+    datasets = [tf.data.Dataset.from_tensors(texts).map(layer)]
+    wanted = layer(texts)
+    tf.saved_model.save(module, tmp_path)
+    calls = {"eager": layer, "function": module.tokenize, "loaded": tf.saved_model.load(tmp_path).tokenize}
+    keras.utils.set_random_seed(1)
+    datasets.append(tf.data.Dataset.from_tensors(texts).map(layer))
+    results = [*(call(texts) for call in calls.values()), *(next(iter(dataset)) for dataset in datasets)]
+    for result, name in itertools.product(results, wanted):
+        np.testing.assert_array_equal(result[name], wanted[name])
 
 
 def test_shapes_that_are_no_batch_of_texts():

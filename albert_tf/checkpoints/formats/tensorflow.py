@@ -11,6 +11,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config_files import read_config
 from albert_tf.checkpoints.formats import google, model_garden
 from albert_tf.files.json import has_file
+from albert_tf.lazy import FIRST_IMPORTS
 
 SAVED_MODEL_FILE = "saved_model.pb"
 _VARIABLES = pathlib.Path("variables", "variables")
@@ -65,7 +66,8 @@ def _find_config(prefix: pathlib.Path) -> pathlib.Path | None:
 
 def _read_tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
     try:
-        import tensorflow as tf
+        with FIRST_IMPORTS:
+            import tensorflow as tf
     except ImportError:
         raise ValueError(
             f"{prefix} is a TensorFlow checkpoint, which only TensorFlow reads; convert it once where TensorFlow is "

@@ -15,7 +15,7 @@ import hashlib
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text
+from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer as ops
 
 from albert_tf.tokenization.interface import CleanedInGraph, RaggedPieces
 from albert_tf.tokenization.ragged import positions_in_rows, rows_of, sums
@@ -30,7 +30,7 @@ class SentencePieceInGraph(tf.Module):
 
     def __init__(self, model_proto: bytes, digit_comma: DigitCommaTable, spans: "SpansInGraph | None" = None):
         super().__init__()
-        self._op = _create_op(model_proto, tf.int32)
+        self._op = _Op(model_proto, tf.int32)
         self._digit_comma = digit_comma
         self._spans = spans
 
@@ -45,7 +45,7 @@ class SentencePieceInGraph(tf.Module):
         return RaggedPieces(ids, self._spans(texts, pieces.values, ids))
 
     def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        return self._op.tokenize(texts).with_row_splits_dtype(tf.int32)
+        return self._op.tokenize(texts)
 
 
 class SpansInGraph(tf.Module):
@@ -63,9 +63,9 @@ class SpansInGraph(tf.Module):
 
     def __init__(self, model_proto: bytes, pieces: tuple[str, ...], unk: int, parts: PieceParts):
         super().__init__()
-        self._pieces = _create_op(model_proto, tf.string)
+        self._pieces = _Op(model_proto, tf.string)
         user_defined = [piece for index, piece in enumerate(pieces) if index in parts.user_defined]
-        self._bytes = _create_op(bytes_as_pieces(model_proto, user_defined), tf.int32)
+        self._bytes = _Op(bytes_as_pieces(model_proto, user_defined), tf.int32)
         counts = [1] * FIRST_BYTE_ID + [int(starts_character(byte)) for byte in range(256)]
         self._characters = np.array(counts + list(map(len, user_defined)), np.int32)
         self._unk = unk
@@ -109,9 +109,7 @@ class SpansInGraph(tf.Module):
 
     def _find_origins(self, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """The origin of each character and of the end, [B, (S + 1)], and whether the first piece is a word start."""
-        ids, starts, limits = (
-            rows.with_row_splits_dtype(tf.int32) for rows in self._bytes.tokenize_with_offsets(texts)
-        )
+        ids, starts, limits = self._bytes.tokenize_with_offsets(texts)
         counts = tf.gather(self._characters, ids.values)
         splits = tf.gather(sums(counts), ids.row_splits)
         repeated = tf.repeat(tf.cast(starts.values, tf.int32), counts)
@@ -126,11 +124,11 @@ class SentencePieceCleanUp(tf.Module):
 
     def __init__(self, model_proto: bytes):
         super().__init__()
-        self._bytes = _create_op(bytes_as_pieces(model_proto, keep_white_space=True), tf.int32)
+        self._bytes = _Op(bytes_as_pieces(model_proto, keep_white_space=True), tf.int32)
         self._written = [b"", WORD_START.encode(), *(bytes([byte]) for byte in range(256))]
 
     def __call__(self, texts: tf.Tensor) -> CleanedInGraph:
-        ids, starts, _ = (rows.with_row_splits_dtype(tf.int32) for rows in self._bytes.tokenize_with_offsets(texts))
+        ids, starts, _ = self._bytes.tokenize_with_offsets(texts)
         written = ids.with_values(tf.gather(self._written, ids.values))
         counts = tf.strings.length(written.values)
         origins = tf.repeat(tf.cast(starts.values, tf.int32), counts)
@@ -140,14 +138,44 @@ class SentencePieceCleanUp(tf.Module):
         )
 
 
-def _create_op(model_proto: bytes, out_type: tf.DType) -> tensorflow_text.SentencepieceTokenizer:
-    """The op for a model.
+class _Op(tf.Module):
+    """`tensorflow_text.SentencepieceTokenizer`, whose model lasts as long as the process.
 
-    Its name is the model's digest: in a process, the ops of loaded SavedModels share one resource if their names are
-    equal, so that the second model would tokenize with the vocabulary of the first.
+    There, the model belongs to the kernel that read it, and `keras.utils.set_random_seed` deletes all kernels. A model
+    with a name belongs to the process. The name is the model's digest, so that all layers and loaded SavedModels with
+    the same vocabulary share one, and others do not.
     """
-    name = f"sentencepiece_{hashlib.sha256(model_proto).hexdigest()}"
-    return tensorflow_text.SentencepieceTokenizer(model=model_proto, out_type=out_type, name=name)
+
+    def __init__(self, model_proto: bytes, out_type: tf.DType):
+        super().__init__()
+        self._model = _Model(model_proto)
+        self._options = (0, 1.0, False, False, False, out_type)  # no sampling, nothing added, not reversed
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Converts tf.string [B] to ids or pieces, [B, (T)]."""
+        ids, splits = ops.sentencepiece_tokenize_op(self._model.resource_handle, texts, *self._options)
+        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False).with_row_splits_dtype(tf.int32)
+
+    def tokenize_with_offsets(self, texts: tf.Tensor) -> list[tf.RaggedTensor]:
+        """Converts tf.string [B] to ids or pieces, and their starts and ends in bytes: [B, (T)] each."""
+        ids, splits, starts, ends = ops.sentencepiece_tokenize_with_offsets_op(
+            self._model.resource_handle, texts, *self._options
+        )
+        rows = (tf.RaggedTensor.from_row_splits(values, splits, validate=False) for values in (ids, starts, ends))
+        return [row.with_row_splits_dtype(tf.int32) for row in rows]
+
+
+class _Model(tf.saved_model.experimental.TrackableResource):
+    """A model in the memory of TensorFlow."""
+
+    def __init__(self, model_proto: bytes):
+        super().__init__()
+        self._proto = model_proto
+        _ = self.resource_handle  # creates it, outside of all graphs
+
+    def _create_resource(self) -> tf.Tensor:
+        name = f"sentencepiece_{hashlib.sha256(self._proto).hexdigest()}"
+        return ops.sentencepiece_op(model=self._proto, shared_name=name)
 
 
 def _next_origin(origins: tf.RaggedTensor, indices: tf.Tensor) -> tf.Tensor:

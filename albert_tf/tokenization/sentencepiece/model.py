@@ -21,8 +21,9 @@ from albert_tf.tokenization.sentencepiece.charsmap import changes, compile_clean
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizers_file
 from albert_tf.tokenization.sentencepiece.offsets import PieceParts, as_utf8, encode_with_offsets
-from albert_tf.tokenization.sentencepiece.pieces import find_special_ids, starts_word
+from albert_tf.tokenization.sentencepiece.pieces import SPECIAL_PIECES, find_special_ids, starts_word
 from albert_tf.tokenization.sentencepiece.proto import (
+    as_control,
     is_unigram,
     read_charsmap,
     user_defined,
@@ -53,10 +54,11 @@ class SentencePieceModel:
     ):
         self.options = options or TokenizerOptions()
         self.source = source
-        self._model_proto = model_proto
         try:
+            # KerasHub's page makes [MASK] a user-defined piece.
+            self._model_proto = as_control(model_proto, SPECIAL_PIECES)
             self._compiled_proto = compile_clean_up(
-                model_proto, do_lower_case=self.options.do_lower_case, keep_accents=self.options.keep_accents
+                self._model_proto, do_lower_case=self.options.do_lower_case, keep_accents=self.options.keep_accents
             )
             self.processor = sentencepiece.SentencePieceProcessor(model_proto=self._compiled_proto)
             self.pieces = tuple(map(self.processor.IdToPiece, range(self.processor.GetPieceSize())))

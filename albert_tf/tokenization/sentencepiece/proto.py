@@ -88,6 +88,15 @@ def user_defined(model_proto: bytes) -> list[str]:
     return [piece.piece for piece in _parse(model_proto).pieces if piece.type == _USER_DEFINED]
 
 
+def as_control(model_proto: bytes, texts: Sequence[str]) -> bytes:
+    """Returns the model with those of these pieces that are user-defined as control pieces, which no text matches."""
+    model = _parse(model_proto)
+    changed = [piece for piece in model.pieces if piece.type == _USER_DEFINED and piece.piece in texts]
+    for piece in changed:
+        piece.type = _CONTROL
+    return model.SerializeToString() if changed else model_proto
+
+
 def user_defined_score(piece: str) -> float:
     """Returns the score that SentencePiece uses for a user-defined piece instead of that in the model.
 
