@@ -257,7 +257,10 @@ def _check_shape(
     is_half = dtype in ("float16", "bfloat16")
     if not dtype.startswith(("int", "uint", "bool", "float", "bfloat")):
         is_text = dtype.startswith("str") and not is_label
-        cure = "give `tokenizer(texts)`, or set `model.preprocessor`, which `.keras` files and `clone_model` leave out"
+        cure = (
+            "give `tokenizer(texts)`; only classifiers of texts and embeddings take them, with a `preprocessor`, which "
+            "`.keras` files and `clone_model` leave out"
+        )
         raise ValueError(
             f"`{name}` must be {_expected(field)}. Received: {'texts' if is_text else f'dtype={dtype}'}; "
             f"{ids if is_label else cure}."

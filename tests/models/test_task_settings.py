@@ -183,7 +183,7 @@ def test_copies_keep_the_preprocessor_and_settings(copied):
 
 
 def test_clones_of_keras_say_that_they_have_none():
-    with pytest.raises(ValueError, match=r"set `model\.preprocessor`, which `\.keras` files and `clone_model`"):
+    with pytest.raises(ValueError, match=r"with a `preprocessor`, which `\.keras` files and `clone_model`"):
         keras.models.clone_model(make()).predict(TEXTS)
 
 

@@ -41,9 +41,10 @@ class TextClassification(LearnedTask[ClassificationSettings]):
 
     def encode(self, *texts):
         check_pairs(self.settings.takes_pairs, len(texts) > 1)
-        if len(texts) > 1:
+        first, second = texts if len(texts) > 1 else (*texts, None)
+        if second is not None:
             self.settings.changed(pair_column="text_pair")  # raises with `windows`
-        return self._encode(texts[0], texts[1] if len(texts) > 1 else None)
+        return self._encode(first, second)
 
     def rows(self, data: LabelledTexts) -> EncodedTexts:
         return self._encode(data.texts, data.pairs)
