@@ -6,7 +6,7 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.export.hub import HubEncoder, HubReport, export_hub
-    from albert_tf.export.litert import LiteRTReport, export_litert, write_litert
+    from albert_tf.export.litert import LiteRTReport, export_litert
     from albert_tf.export.onnx_folder import OnnxReport, export_onnx
     from albert_tf.export.saved_model import ExportReport, export_saved_model
 
@@ -20,6 +20,5 @@ __all__ = [
     "export_litert",
     "export_onnx",
     "export_saved_model",
-    "write_litert",
 ]
 __getattr__, __dir__ = lazy_names(__name__)

@@ -1,11 +1,8 @@
 """What exports are compared on with their Keras models, and checks of their options."""
 
-import warnings
 from typing import Any
 
 import numpy as np
-
-from albert_tf.tasks.settings import Settings
 
 # Texts on which an export is compared with its Keras model.
 SAMPLES = ("A first text.", "", "Another text, longer than the first, with 1,000 words: 둘.", "word " * 600)
@@ -20,16 +17,6 @@ def check_length(name: str, length: Any, longest: int) -> None:
 def without_none(**options: Any) -> dict[str, Any]:
     """The options that are given."""
     return {name: value for name, value in options.items() if value is not None}
-
-
-def warn_of_windows(settings: Settings, form: str) -> None:
-    """Warns that an export, called `form`, does not read long texts in windows, if the model does."""
-    if getattr(settings, "windows", None) is not None:
-        warnings.warn(
-            f"{form} does not read windows, as the model was trained to: the ends of texts that do not fit are left "
-            "out, unless the program that uses it splits texts and joins the logits.",
-            stacklevel=3,
-        )
 
 
 def relative_difference(name: str, computed: np.ndarray, expected: np.ndarray) -> float:

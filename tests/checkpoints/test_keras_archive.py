@@ -173,21 +173,23 @@ def test_a_config_is_missing(preset):
         checkpoints.read(preset / "model.weights.h5")
 
 
-# Without a check of its own, each of these makes some versions of HDF5 hang or crash.
-@pytest.mark.parametrize(
-    ("sound", "damaged", "complaint"),
-    [
-        (b"GCOL\x01\x00\x00\x00\x00\x10\x00\x00", b"GCOL\x01\x00\x00\x00\x00\x10\xff\xff", "its strings are damaged"),
-        (b"name\x00\x00\x00\x00\x19\x01", b"name\x00\x00\x00\x00\x19\xf4", "the name of .* is not a string"),
-    ],
-)
-def test_damaged_names_of_layers(sound, damaged, complaint, preset):
+# Without a check of its own, this makes some versions of HDF5 hang.
+def test_a_damaged_heap_of_strings(preset):
     file = preset / "model.weights.h5"
-    content = file.read_bytes()
-    assert sound in content
-    file.write_bytes(content.replace(sound, damaged))
-    with pytest.raises(ValueError, match=f"is not a valid HDF5 file of Keras .*{complaint}"):
+    content, sound = file.read_bytes(), b"GCOL\x01\x00\x00\x00\x00\x10"
+    assert sound + b"\x00\x00" in content
+    file.write_bytes(content.replace(sound + b"\x00\x00", sound + b"\xff\xff"))
+    with pytest.raises(ValueError, match=r"is not a valid HDF5 file of Keras .*its strings are damaged"):
         checkpoints.read(file)
+
+
+def test_names_of_layers_are_not_read(preset):
+    """HDF5 may crash on a damaged one."""
+    file = preset / "model.weights.h5"
+    content, sound, arrays = file.read_bytes(), b"name\x00\x00\x00\x00\x19", checkpoints.read(file).arrays
+    assert sound + b"\x01" in content
+    file.write_bytes(content.replace(sound + b"\x01", sound + b"\xf4"))
+    np.testing.assert_equal(checkpoints.read(file).arrays, arrays)
 
 
 # === Damage ===

@@ -1,4 +1,4 @@
-"""Proves that multiple-choice questions are read from each of the forms in which people have them."""
+"""Proves that multiple-choice questions are read from each of the three forms, and that other forms are refused."""
 
 import pytest
 
@@ -9,49 +9,8 @@ from tests.data.finetuning.test_forms import write
 
 CHOICES = {
     "RACE of the hub": ({"article": "c", "question": "q", "options": ["x", "y", "z"], "answer": "C"}, ("c", "q z")),
-    "CommonsenseQA": (
-        {"question": "q", "choices": {"label": ["A", "B"], "text": ["x", "y"]}, "answerKey": "B"},
-        ("", "q y"),
-    ),
-    "ARC of the hub, numbered": (
-        {"question": "q", "choices": {"text": ["x", "y"], "label": ["1", "2"]}, "answerKey": "2"},
-        ("", "q y"),
-    ),
-    "ARC": (
-        {
-            "question": {"stem": "q", "choices": [{"text": "x", "label": "A"}, {"text": "y", "label": "B"}]},
-            "answerKey": "B",
-        },
-        ("", "q y"),
-    ),
-    "OpenBookQA": (
-        {"question_stem": "q", "choices": {"text": ["x", "y"], "label": ["A", "B"]}, "answerKey": "B", "fact1": "f"},
-        ("f", "q y"),
-    ),
-    "SWAG": ({"sent1": "s", "sent2": "t", "ending0": "x", "ending1": "y", "label": 1}, ("s", "t y")),
-    "HellaSwag": ({"ctx_a": "s", "ctx_b": "t", "ctx": "s t", "endings": ["x", "y"], "label": "1"}, ("s", "t y")),
-    "HellaSwag, one context": ({"ctx": "s", "endings": ["x", "y"], "label": "1"}, ("s", "y")),
-    "COPA": (
-        {"premise": "p", "question": "cause", "choice1": "x", "choice2": "y", "label": 1},
-        ("p", "What was the cause of this? y"),
-    ),
-    "KoBEST COPA": (
-        {"premise": "p", "question": "원인", "alternative_1": "x", "alternative_2": "y", "label": 1},
-        ("p", "원인 y"),
-    ),
-    "KoBEST HellaSwag": ({"context": "c", "ending_1": "x", "ending_2": "y", "label": 1}, ("c", "y")),
-    "WinoGrande": ({"sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"}, ("", "a y b")),
-    "PIQA": ({"goal": "g", "sol1": "x", "sol2": "y", "label": 1}, ("", "g y")),
-    "SocialIQA": (
-        {"context": "c", "question": "q", "answerA": "x", "answerB": "y", "answerC": "z", "label": "2"},
-        ("c", "q y"),
-    ),
-    "Belebele": (
-        {"flores_passage": "c", "question": "q", "mc_answer1": "x", "mc_answer2": "y", "correct_answer_num": "2"},
-        ("c", "q y"),
-    ),
-    "MedMCQA": ({"question": "q", "opa": "x", "opb": "y", "opc": "z", "opd": "w", "cop": 3}, ("", "q w")),
-    "columns of letters": ({"question": "q", "A": "x", "B": "y", "answer": "B"}, ("", "q y")),
+    "a column a choice": ({"question": "q", "option1": "x", "option2": "y", "answer": "y"}, ("", "q y")),
+    "columns from 0": ({"passage": "c", "question": "q", "ending_0": "x", "ending_1": "y", "label": 1}, ("c", "q y")),
     "the text of the answer": ({"question": "q", "choices": ["x", "y y"], "answer": "y y"}, ("", "q y y")),
 }
 
@@ -62,10 +21,35 @@ def test_choices(tmp_path, form, suffix):
     row, (context, statement) = CHOICES[form]
     (question,) = read_choices(write(tmp_path, [row], suffix))
     assert (question.context, question.statements()[question.label]) == (context, statement)
-    labels = ("answer", "answerKey", "label", "cop", "correct_answer_num")
+    labels = ("answer", "label")
     unlabelled = {name: value for name, value in row.items() if name not in labels}
     (question,) = read_choices(write(tmp_path, [unlabelled], suffix), labelled=False)
     assert question.label == -1
+
+
+NAMED = {"label": ["A", "B"], "text": ["x", "y"]}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "memory", "parquet"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "q", "choices": NAMED, "answerKey": "B"},
+        {"question": {"stem": "q", "choices": [NAMED]}, "answerKey": "B"},
+        {"question_stem": "q", "choices": NAMED, "answerKey": "B"},
+        {"sent1": "s", "sent2": "t", "ending0": "x", "ending1": "y", "label": 1},
+        {"ctx": "s", "endings": ["x", "y"], "label": "1"},
+        {"premise": "p", "question": "cause", "choice1": "x", "choice2": "y", "label": 1},
+        {"sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"},
+        {"goal": "g", "sol1": "x", "sol2": "y", "label": 1},
+        {"context": "c", "question": "q", "answerA": "x", "answerB": "y", "label": "2"},
+        {"flores_passage": "c", "question": "q", "mc_answer1": "x", "mc_answer2": "y", "correct_answer_num": "2"},
+        {"question": "q", "opa": "x", "opb": "y", "cop": 1},
+    ],
+)
+def test_rows_of_other_forms_are_refused(tmp_path, row, suffix):
+    with pytest.raises(ValueError, match=r"RACE.*choices.*choice0"):
+        read_choices(write(tmp_path, [row], suffix))
 
 
 def test_other_numbers_of_choices_are_refused_or_counted(tmp_path):
@@ -82,7 +66,7 @@ def test_other_numbers_of_choices_are_refused_or_counted(tmp_path):
     [([0, 1, 2], [0, 1, 2]), ([1, 2, 3], [0, 1, 2]), (["1", "3", "2"], [0, 2, 1]), ([1.0, 2.0, 3.0], [0, 1, 2])],
 )
 def test_answers_are_counted_from_0_or_from_1(tmp_path, labels, expected):
-    rows = [{"question": "q", "A": "x", "B": "y", "C": "z", "answer": label} for label in labels]
+    rows = [{"question": "q", "choice1": "x", "choice2": "y", "choice3": "z", "answer": label} for label in labels]
     questions = read_choices(write(tmp_path, rows, "jsonl"))
     assert [question.label for question in questions] == expected
     assert ("counted from 1" in questions.form) == (expected[0] != int(labels[0]))
@@ -99,7 +83,7 @@ def test_columns_of_choices_keep_their_places(tmp_path):
     rows = [{"question": "q", **{f"choice{n}": f"c{n}" for n in range(1, 13)}, "choice13": None, "label": 11}]
     (question,) = read_choices(write(tmp_path, rows, "jsonl"))
     assert question.choices[question.label] == "c12"
-    rows = [{"question": "q", "A": "x", "B": None, "C": "z", "answer": "C"}]
+    rows = [{"question": "q", "choice1": "x", "choice2": None, "choice3": "z", "answer": "C"}]
     with pytest.raises(ValueError, match="all of them strings"):
         read_choices(write(tmp_path, rows, "jsonl"))
 

@@ -8,7 +8,6 @@ import io
 import re
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -18,20 +17,8 @@ _MAX_DEPTH = 64
 _DAMAGE = (OSError, RuntimeError, LookupError, TypeError, ValueError, OverflowError, MemoryError, struct.error)
 
 
-class Hdf5(NamedTuple):
-    """The content of a file.
-
-    Attributes:
-        arrays: array by path, such as `layers/dense/vars/0`.
-        names: value of the attribute `name` by path of the group.
-    """
-
-    arrays: dict[str, np.ndarray]
-    names: dict[str, str]
-
-
-def read_hdf5(content: bytes, skip: str = "") -> Hdf5:
-    """Reads a file's arrays and the names of its groups.
+def read_hdf5(content: bytes, skip: str = "") -> dict[str, np.ndarray]:
+    """Reads a file's arrays by path, such as `layers/dense/vars/0`.
 
     Args:
         content: the file.
@@ -40,23 +27,21 @@ def read_hdf5(content: bytes, skip: str = "") -> Hdf5:
     Raises:
         ValueError: the file is damaged or has unsupported content.
     """
-    tree, bytes_left = Hdf5({}, {}), len(content)
+    arrays, bytes_left = {}, len(content)
     try:
         _check_heaps(content)
         with h5py.File(io.BytesIO(content), "r") as file:
             for path, node in _walk(file, "", skip, set()):
                 if isinstance(node, h5py.Dataset):
                     bytes_left -= node.nbytes
-                    tree.arrays[path] = _array(path, node, bytes_left)
-                elif "name" in node.attrs:
-                    tree.names[path] = _name(path, node)
+                    arrays[path] = _array(path, node, bytes_left)
     except _DAMAGE as error:
         raise ValueError(" ".join(str(error).split())[:200]) from None
-    return tree
+    return arrays
 
 
 def _check_heaps(content: bytes) -> None:
-    """Raises ValueError for a heap of strings in which the HDF5 library would never get to the end."""
+    """Raises ValueError for a heap, of strings or virtual datasets, in which HDF5 would never get to the end."""
     for heap in re.finditer(b"GCOL\1", content):
         position = heap.start() + 16
         end = position - 16 + struct.unpack_from("<Q", content, position - 8)[0]
@@ -101,10 +86,3 @@ def _array(path: str, dataset: h5py.Dataset, bytes_left: int) -> np.ndarray:
     if dataset.id.get_storage_size() != dataset.nbytes or bytes_left < 0:
         raise ValueError(f"{path} is not stored completely")
     return dataset[()]
-
-
-def _name(path: str, group: h5py.HLObject) -> str:
-    attribute = group.attrs.get_id("name")
-    if attribute.shape != () or h5py.check_string_dtype(attribute.dtype) is None:
-        raise ValueError(f"the name of {path} is not a string")
-    return str(group.attrs["name"])

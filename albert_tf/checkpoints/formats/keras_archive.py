@@ -7,7 +7,7 @@ from typing import Any
 from albert_tf.checkpoints.checkpoint import Checkpoint, infer_head_settings
 from albert_tf.checkpoints.config_files import CURE
 from albert_tf.checkpoints.formats import keras_hub
-from albert_tf.checkpoints.formats.hdf5 import Hdf5, read_hdf5
+from albert_tf.checkpoints.formats.hdf5 import read_hdf5
 from albert_tf.checkpoints.formats.zip_archive import reject_compressed
 from albert_tf.files.json import has_file, parse_json, read_bytes, read_json
 
@@ -54,9 +54,9 @@ def _checkpoint(source: pathlib.Path, values: dict[str, Any], weights: bytes, he
             "model.save_pretrained(FOLDER) for .weights.h5; then give that folder."
         )
     config = keras_hub.config_from(source, values)
-    in_backbone, in_head = keras_hub.split(_read(source, weights).arrays)
+    in_backbone, in_head = keras_hub.split(_read(source, weights))
     if head is not None:
-        in_head |= _read(source, head).arrays
+        in_head |= _read(source, head)
     arrays = keras_hub.arrays_from(source, config, in_backbone, in_head)
     return Checkpoint(source, config, arrays, infer_head_settings(arrays, {}))
 
@@ -65,7 +65,7 @@ def _content(file: pathlib.Path) -> bytes:
     return read_bytes(file, "download it again", MAX_BYTES)
 
 
-def _read(source: pathlib.Path, content: bytes) -> Hdf5:
+def _read(source: pathlib.Path, content: bytes) -> dict[str, Any]:
     try:
         return read_hdf5(content, skip="optimizer")
     except ValueError as error:

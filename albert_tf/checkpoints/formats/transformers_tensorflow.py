@@ -20,7 +20,7 @@ def read_tf_model(path: pathlib.Path) -> dict[str, np.ndarray]:
         ValueError: the file is damaged, or copies of a tensor differ.
     """
     try:
-        arrays = read_hdf5(path.read_bytes()).arrays
+        arrays = read_hdf5(path.read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is not a file of Keras, or is damaged ({error}); download it again.") from None
     tensors: dict[str, np.ndarray] = {}

@@ -1,11 +1,11 @@
-"""Reads multiple-choice questions in the forms of RACE, SWAG, CommonsenseQA, ARC, OpenBookQA, COPA and their like."""
+"""Reads multiple-choice questions: passages of RACE, and rows with a list of choices or a column for each."""
 
 import collections
 import dataclasses
 import itertools
 import string
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,13 @@ from albert_tf.files.json import read_json
 from albert_tf.files.origins import name_of
 from albert_tf.tasks.multiple_choice.choices import ChoiceQuestion
 
-_CURE = "give RACE's files, or rows with `context`, `question`, `choices` and `label`"
-_CONTEXT, _CHOICES = ("context", "article", "passage", "flores_passage"), ("choices", "options", "endings")
-_LABEL = ("label", "answer", "answerKey", "answer_key", "cop", "correct_answer_num")
-# Names of the columns of choices that have one each, before a number.
-_NUMBERED = ("ending", "choice", "option", "alternative", "answer", "mc_answer", "sol", "op")
-# The questions that a word in COPA's column `question` stands for.
-_COPA = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
+_CURE = (
+    "give RACE's files, or rows with `question`, a list of texts `choices` and `label`, or with `question`, a column "
+    "for each choice (`choice0`, `choice1`) and `label`; `context` may stand beside them"
+)
+_CONTEXT, _CHOICES, _LABEL = ("context", "article", "passage"), ("choices", "options"), ("label", "answer")
+# The columns that have a choice each, before their numbers.
+_NUMBERED = [name + gap for name in ("choice", "ending", "option", "alternative", "answer", "sol") for gap in ("", "_")]
 _UNKNOWN = -1
 
 
@@ -31,9 +31,9 @@ def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | N
 
     Args:
         path: a folder of RACE (a JSON file per passage, in subfolders such as `middle` and `high`), or a table, see
-            `read_rows`, whose rows are passages of RACE, or questions with `context`, `question`, `choices` and
-            `label`, under the names that the published data sets use. The answer is an index from 0, a letter, the name
-            of a choice (as `answerKey`) or its text.
+            `read_rows`, whose rows are passages of RACE, or questions with `context`, `question`, `label` and a list
+            `choices` or columns such as `choice0`. The answer is an index from 0 or 1, a letter or the text of a
+            choice.
         labelled: whether the questions must have labels.
         table: TableFormat; `drop_ragged` leaves out questions with another number of choices than most, with a warning.
 
@@ -80,30 +80,15 @@ def _of_equal_numbers(path: Path, questions: Examples[ChoiceQuestion], drop_ragg
 
 
 def _forms(labelled: bool) -> list[Form[ChoiceQuestion]]:
-    context, choices = "|".join(_CONTEXT), "|".join(_CHOICES)
-
     def of(make: Any) -> Any:
         return lambda row: make(row, labelled)
 
-    stem = of(_of_columns(("fact1",), ("question_stem", "question.stem")))
-    hellaswag, endings = of(_of_columns(("ctx_a", "ctx"), ("ctx_b",))), of(_of_columns(_CONTEXT, ()))
+    numbered = "|".join(f"{name}{start}" for name in _NUMBERED for start in (0, 1))
     return [
         Form("RACE, a row a passage", ("questions", "options", "answers"), of(_of_passage)),
-        Form("ARC, as published", ("question.stem", "question.choices"), stem),
-        Form("OpenBookQA", ("question_stem", "choices"), stem),
-        Form("HellaSwag", ("ctx_a", "endings"), hellaswag),
-        Form("HellaSwag", ("ctx", "endings"), hellaswag),
-        Form("a row a question", ("question", choices), of(_of_question)),
-        Form("SWAG", ("sent1", "sent2", "ending0"), of(_of_columns(("sent1",), ("sent2",)))),
-        Form("WinoGrande", ("sentence", "option1", "option2"), of(_of_winogrande)),
-        Form("PIQA", ("goal", "sol1", "sol2"), of(_of_columns((), ("goal",)))),
-        Form("COPA", ("premise", "question", "choice1|alternative_1"), of(_of_copa)),
-        Form("a passage and its endings", (context, f"{choices}|ending0|ending1|ending_0|ending_1"), endings),
-        Form("a row a question, a column a choice", ("question", _FIRST), of(_of_question)),
+        Form("a row a question", ("question", "|".join(_CHOICES)), of(_of_question)),
+        Form("a row a question, a column a choice", ("question", numbered), of(_of_question)),
     ]
-
-
-_FIRST = "|".join([*(f"{name}{gap}{n}" for name in _NUMBERED for gap in ("", "_") for n in "01Aa"), "A", "a"])
 
 
 def _of_folder(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
@@ -136,68 +121,32 @@ def _of_passage(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
 
 
 def _of_question(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
-    context, question = value_of(row.fields, *_CONTEXT), row.fields.get("question")
-    yield _checked(row, "" if context is None else context, question, _choices(row), _label(row), labelled)
+    if "premise" in row.fields:  # of COPA, whose `question` is no question
+        raise ValueError(f"{row.where}: `premise` is not read; {_CURE}.")
+    context, choices = value_of(row.fields, *_CONTEXT), value_of(row.fields, *_CHOICES)
+    choices = _numbered(row.fields) if choices is None else choices
+    label = value_of(row.fields, *_LABEL)
+    yield _checked(row, "" if context is None else context, row.fields["question"], choices, label, labelled)
 
 
-def _of_columns(
-    context: Sequence[str], question: Sequence[str]
-) -> Callable[[TableRow, bool], Iterator[ChoiceQuestion]]:
-    """Reads rows with these names of the columns of context and question; one that a row has not is empty."""
-
-    def read(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
-        known = [[name for name in names if name in row.fields] for names in (context, question)]
-        context_text, question_text = (value_of(row.fields, *names) if names else "" for names in known)
-        yield _checked(row, context_text, question_text, _choices(row), _label(row), labelled)
-
-    return read
-
-
-def _of_copa(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
-    question = row.fields["question"]
-    question = _COPA.get(question, question) if isinstance(question, str) else question
-    yield _checked(row, row.fields["premise"], question, _choices(row), _label(row), labelled)
-
-
-def _of_winogrande(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
-    named = {"text": _choices(row), "label": ["1", "2"]}  # from 1
-    yield _checked(row, "", row.fields["sentence"], named, _label(row), labelled)
-
-
-def _label(row: TableRow) -> Any:
-    return value_of(row.fields, *_LABEL)
-
-
-def _choices(row: TableRow) -> Any:
-    """The choices of a row: its list, or its columns with a choice each."""
-    choices = value_of(row.fields, *_CHOICES, "question.choices")
-    return _numbered(row.fields) if choices is None else choices
-
-
-def _numbered(fields: Mapping[str, Any]) -> Any:
-    """The choices of the columns of one kind, and the names of those whose data sets count from 1."""
-    letters = [string.ascii_uppercase, string.ascii_lowercase]
-    numbers = [[str(n) for n in range(start, 100)] for start in (0, 1)]
-    prefixes = ["", *(f"{name}{gap}" for name in _NUMBERED for gap in ("", "_"))]
-    for prefix, ends in itertools.product(prefixes, [*letters, *numbers]):
-        columns = itertools.takewhile(lambda column: column in fields, (f"{prefix}{end}" for end in ends))
-        if prefix + ends[0] in fields and (prefix or not ends[0].isdigit()):
-            texts = [fields[column] for column in columns]
-            texts = texts[: max((n for n, value in enumerate(texts, 1) if value is not None), default=0)]
-            is_from_one = prefix == "mc_answer" or (prefix == "answer" and ends[0] == "A")  # Belebele, SocialIQA
-            return {"text": texts, "label": [str(n) for n in range(1, 1 + len(texts))]} if is_from_one else texts
+def _numbered(fields: Mapping[str, Any]) -> list[Any]:
+    """The choices of the columns of one kind, up to the last that is not empty."""
+    for name, start in itertools.product(_NUMBERED, (0, 1)):
+        columns = itertools.takewhile(fields.__contains__, (f"{name}{n}" for n in itertools.count(start)))
+        if texts := [fields[column] for column in columns]:
+            return texts[: max((n for n, value in enumerate(texts, 1) if value is not None), default=0)]
     return []
 
 
 def _checked(
     row: TableRow, context: Any, question: Any, choices: Any, label: Any, labelled: bool, place: str | None = None
 ) -> ChoiceQuestion:
-    place, (texts, names) = place or row.where, _texts_and_names(choices)
+    place, texts = place or row.where, [] if isinstance(choices, str | Mapping) else list(choices or [])
     if not isinstance(context, str) or not isinstance(question, str):
         raise ValueError(f"{place}: passage and question must be strings; {_CURE}.")
     if len(texts) < 2 or not all(isinstance(choice, str) for choice in texts):
         raise ValueError(f"{place}: there must be at least two choices, all of them strings; {_CURE}.")
-    index, is_number = _index(place, label, texts, names)
+    index, is_number = _index(place, label, texts)
     if index is None and (labelled or label not in (None, "", _UNKNOWN)):
         raise _wrong_answer(place, len(texts), label)
     kind = _Numbered if is_number else ChoiceQuestion
@@ -235,29 +184,14 @@ def _counted(questions: Examples[ChoiceQuestion]) -> tuple[Examples[ChoiceQuesti
     return Examples(moved), ", answers counted from 1"
 
 
-def _texts_and_names(choices: Any) -> tuple[list[Any], list[Any]]:
-    """Texts of choices and, where they have them, their names, such as "A"."""
-    if isinstance(choices, Mapping):
-        choices, names = choices.get("text"), choices.get("label")
-    elif isinstance(choices, list) and choices and all(isinstance(choice, Mapping) for choice in choices):
-        choices, names = ([choice.get(name) for choice in choices] for name in ("text", "label"))
-    else:
-        names = None
-    if not isinstance(choices, Iterable) or isinstance(choices, str):
-        return [], []
-    return list(choices), list(names or [])
-
-
-def _index(place: str, label: Any, texts: list[str], names: list[Any]) -> tuple[int | None, bool]:
-    """Which choice a label means by its name, text, letter or number, None if none; and whether it is a number."""
-    if label in names:
-        return names.index(label), False
+def _index(place: str, label: Any, texts: list[str]) -> tuple[int | None, bool]:
+    """Which choice a label means by its text, letter or number, None if none; and whether it is a number."""
     matches = {index for index, text in enumerate(texts) if text == label}
     if isinstance(label, str) and len(label) == 1 and label.isascii() and label.isalpha():
         matches |= {string.ascii_uppercase.index(label.upper())} & set(range(len(texts)))
     number = int(label) if _is_number(label) and 0 <= int(label) <= len(texts) else None
     if len(matches | ({number} - {None})) > 1:
-        raise ValueError(f"{place}: the answer {label!r} may be a choice or its number; give the names of choices.")
+        raise ValueError(f"{place}: the answer {label!r} may be a choice or its number; give its letter.")
     return (number, True) if number is not None else (min(matches, default=None), False)
 
 
