@@ -1,7 +1,6 @@
 """Proves that loading is total or raises, before any variable is touched, and that writing leaves no half file."""
 
 import json
-import resource
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import safetensors.numpy
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification, checkpoints
 from albert_tf.checkpoints.checkpoint import assign
+from tests.full_disk import full_disk
 
 CONFIG = AlbertConfig(
     vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24
@@ -164,27 +164,17 @@ def test_a_new_head_does_not_excuse_another_encoder(tmp_path):
 # === Writing ===
 
 
-@pytest.fixture
-def full_disk():
-    """No file may grow beyond 2,000 bytes: the system refuses to write more, as it does on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_full_disk_leaves_nothing_behind(tmp_path, full_disk):
-    with pytest.raises(OSError, match="File too large"):
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    with pytest.raises(OSError, match="File too large"), full_disk(2000):
         AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "new")
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path, request):
+def test_a_full_disk_leaves_what_was_there(tmp_path):
     AlbertForPreTraining(CONFIG).save_pretrained(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(before) == {"config.json", "model.safetensors"}
-    request.getfixturevalue("full_disk")
-    with pytest.raises(OSError, match="File too large"):
+    with pytest.raises(OSError, match="File too large"), full_disk(2000):
         AlbertForPreTraining(CONFIG.replace(hidden_size=32)).save_pretrained(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

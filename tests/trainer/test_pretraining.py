@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import resource
 import shutil
 import signal
 
@@ -21,6 +20,7 @@ from albert_tf.trainer.callbacks import MetricsLog
 from albert_tf.trainer.devices import connect, explain_out_of_memory
 from albert_tf.trainer.pretraining import unigram_entropy
 from albert_tf.trainer.run_folder import read_metrics
+from tests.full_disk import full_disk
 from tests.small_pipeline import LENGTH, REPOSITORY, VOCAB_SIZE, make_small_pipeline, small_recipe
 from tests.trainer.runs import (
     PRETRAIN,
@@ -270,16 +270,12 @@ def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(pipe
 def test_a_longer_recipe_on_a_full_disk_has_no_results_but_the_checkpoints_before_it(pipeline, finished, tmp_path):
     run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
     recipe = parse_recipe(small_recipe(pipeline, num_train_steps=80))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, limits[1]))
-    try:
-        with (
-            pytest.warns(UserWarning, match="num_train_steps"),
-            pytest.raises(OSError, match="Could not write the checkpoint of step 80"),
-        ):
-            pretrain(recipe, run, show_progress=False, allow_changed=True)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with (
+        pytest.warns(UserWarning, match="num_train_steps"),
+        pytest.raises(OSError, match="Could not write the checkpoint of step 80"),
+        full_disk(60_000),
+    ):
+        pretrain(recipe, run, show_progress=False, allow_changed=True)
     assert not (run / "results.json").exists()
     report = pretrain(recipe, run, show_progress=False)
     assert report.num_train_steps == 80
