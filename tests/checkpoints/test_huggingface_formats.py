@@ -21,6 +21,7 @@ from albert_tf import (
     checkpoints,
 )
 from tests.checkpoints.comparison import assert_close, assert_same, tensors_in
+from tests.disk import change_json
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 FORMATS = "hf_for_pretraining_formats"
@@ -285,7 +286,6 @@ def test_values_that_are_not_finite(folder):
     ],
 )
 def test_configs_that_do_not_fit(changes, complaint, folder):
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    change_json(folder / "config.json", **changes)
     with pytest.raises(ValueError, match=complaint):
         AlbertForPreTraining.from_pretrained(folder)

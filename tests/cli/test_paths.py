@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from albert_tf.cli import paths
-from tests.full_disk import full_disk
+from tests.disk import full_disk
 
 from .terminal import mistake, output_of
 

@@ -18,7 +18,7 @@ from albert_tf.files.atomic import (
     temporary_folder,
     write_json,
 )
-from tests.full_disk import full_disk
+from tests.disk import full_disk
 
 
 def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ from albert_tf.tasks.sentence_embedding import task as sentence_embedding
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from tests.cli.terminal import mistake, output_of
-from tests.full_disk import full_disk
+from tests.disk import full_disk
 from tests.toy_task import CONFIG, GLOOMY, PLEASANT, tokenizer, write_pretrained
 
 FILLING = ("the", "a", "old", "man", "house", "went", "by", "and")

@@ -6,7 +6,7 @@ from albert_tf import AlbertForPreTraining
 from albert_tf.trainer import parse_recipe
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint, saved_checkpoints
 from albert_tf.trainer.run_state import TrainingState
-from tests.full_disk import full_disk
+from tests.disk import flip_bit, full_disk
 from tests.models.small import CONFIG
 
 FILES = ("state.json", "state.index", "state.data-00000-of-00001")
@@ -71,9 +71,7 @@ def damage(folder, name):
     if name.endswith("index"):
         (folder / name).unlink()
     else:
-        content = bytearray((folder / name).read_bytes())
-        content[len(content) // 2] ^= 1
-        (folder / name).write_bytes(content)
+        flip_bit(folder / name)
 
 
 @pytest.mark.parametrize("name", FILES)

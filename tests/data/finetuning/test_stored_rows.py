@@ -20,7 +20,7 @@ from albert_tf.tasks.question_answering.questions import Question, encode_questi
 from albert_tf.tasks.token_classification.files import read_tagged
 from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagged
 from albert_tf.tokenization import AlbertTokenizer
-from tests.full_disk import full_disk
+from tests.disk import full_disk
 from tests.parameters import first_of
 from tests.toy_task import mood_rows, tokenizer
 
