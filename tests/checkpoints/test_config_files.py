@@ -8,6 +8,7 @@ import zipfile
 import pytest
 
 from albert_tf import checkpoints
+from tests.disk import change_json
 
 WRONG = {
     "architectures": [5, "AlbertModel", [5], {}],
@@ -35,8 +36,7 @@ KERAS = {
 @pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in WRONG.items() for value in values])
 def test_a_value_of_a_wrong_kind(key, value, golden, tmp_path):
     shutil.copytree(golden("hf_for_pretraining").folder, tmp_path, dirs_exist_ok=True)
-    values = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**values, key: value}))
+    change_json(tmp_path / "config.json", **{key: value})
     with pytest.raises(ValueError, match=rf"config\.json: `{key}` must be "):
         checkpoints.read(tmp_path)
 

@@ -19,6 +19,8 @@ from albert_tf import (
 )
 from albert_tf.checkpoints.formats.google import write_google
 from albert_tf.checkpoints.huggingface import save_huggingface
+from tests.checkpoints.comparison import assert_same
+from tests.disk import flip_bit
 
 # One name of each kind; the golden outputs of the models prove the rest of the table.
 EXAMPLES = {
@@ -86,9 +88,7 @@ def test_damaged(damage, golden, tmp_path):
     if damage == "truncated":
         data.write_bytes(data.read_bytes()[:20000])
     elif damage == "flipped":
-        content = bytearray(data.read_bytes())
-        content[30000] ^= 1
-        data.write_bytes(content)
+        flip_bit(data, 30000)
     elif damage == "absent":
         data.unlink()
     elif damage == "without values":
@@ -143,13 +143,6 @@ def save(prefix, tensors):
 def tensors_in(prefix):
     reader = tf.train.load_checkpoint(str(prefix))
     return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map() if name != "global_step"}
-
-
-def assert_same(found, expected):
-    assert set(found) == set(expected)
-    for name, array in expected.items():
-        assert found[name].dtype == array.dtype, name
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 @pytest.mark.parametrize("name", ["M1_small", "M2_groups", "M4_xlargeish"])

@@ -15,6 +15,7 @@ from albert_tf import (
     AlbertForSequenceClassification,
 )
 from tests.checkpoints.comparison import tensors_in
+from tests.disk import change_json
 
 CONFIG = AlbertConfig(
     vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=4, num_attention_heads=2, intermediate_size=24
@@ -111,8 +112,7 @@ def test_where_layers_share_in_part_the_file_has_a_group_for_each(tmp_path):
 
 def test_shared_layers_that_differ_are_refused(tmp_path):
     randomized(AlbertForPreTraining, CONFIG.replace(share="none")).save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "share": "attention"}))
+    change_json(tmp_path / "config.json", share="attention")
     with pytest.raises(ValueError, match=r"has different values for the copies of `encoder/attention_0_0/.*` .*'none'"):
         AlbertForPreTraining.from_pretrained(tmp_path)
 

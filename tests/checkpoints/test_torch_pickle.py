@@ -3,7 +3,6 @@
 import collections
 import pathlib
 import pickle
-import shutil
 import tracemalloc
 import zipfile
 
@@ -74,12 +73,16 @@ class Attack:
         return pathlib.Path.touch, (self.mark,)
 
 
-def with_pickle(path, content):
-    """A zip file as PyTorch writes it, with another pickle in it."""
-    with zipfile.ZipFile(ZIP) as source, zipfile.ZipFile(path, "w") as archive:
+def with_parts(path, parts=(), compression=zipfile.ZIP_STORED):
+    """A zip file as PyTorch writes it, with other contents in these parts."""
+    with zipfile.ZipFile(ZIP) as source, zipfile.ZipFile(path, "w", compression) as archive:
         for name in source.namelist():
-            archive.writestr(name, content if name.endswith("data.pkl") else source.read(name))
+            archive.writestr(name, dict(parts).get(name.rpartition("/")[-1], source.read(name)))
     return path
+
+
+def with_pickle(path, content):
+    return with_parts(path, {"data.pkl": content})
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 4, 5])
@@ -157,34 +160,22 @@ def test_a_truncated_file(path, kept, tmp_path):
         read_torch(part)
 
 
-def changed(path, old, new):
-    content = path.read_bytes()
-    assert content.count(old) >= 1
-    path.write_bytes(content.replace(old, new, 1))
-
-
 def test_a_tensor_outside_its_storage(tmp_path):
-    path = shutil.copy(LEGACY, tmp_path / "pytorch_model.bin")
-    changed(path, b"KxK\x10\x86", b"KxK\x11\x86")  # a shape of (120, 16) becomes one of (120, 17)
+    path, content = tmp_path / "pytorch_model.bin", LEGACY.read_bytes()
+    assert b"KxK\x10\x86" in content
+    path.write_bytes(content.replace(b"KxK\x10\x86", b"KxK\x11\x86", 1))  # a shape of (120, 16) becomes (120, 17)
     with pytest.raises(ValueError, match=r"is not a valid PyTorch file .*lies outside its storage"):
         read_torch(path)
 
 
-def test_a_compressed_archive(tmp_path):
-    path = tmp_path / "pytorch_model.bin"
-    with zipfile.ZipFile(ZIP) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in source.namelist():
-            archive.writestr(name, source.read(name))
-    with pytest.raises(ValueError, match="it is compressed"):
-        read_torch(path)
-
-
-def test_big_endian_numbers(tmp_path):
-    path = tmp_path / "pytorch_model.bin"
-    with zipfile.ZipFile(ZIP) as source, zipfile.ZipFile(path, "w") as archive:
-        for name in source.namelist():
-            archive.writestr(name, b"big" if name.endswith("byteorder") else source.read(name))
-    with pytest.raises(ValueError, match="big-endian"):
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [({"compression": zipfile.ZIP_DEFLATED}, "it is compressed"), ({"parts": {"byteorder": b"big"}}, "big-endian")],
+    ids=["compressed", "big-endian"],
+)
+def test_other_archives(changes, complaint, tmp_path):
+    path = with_parts(tmp_path / "pytorch_model.bin", **changes)
+    with pytest.raises(ValueError, match=complaint):
         read_torch(path)
 
 

@@ -1,14 +1,12 @@
 """Proves that loading is total or raises, before any variable is touched, and that writing leaves no half file."""
 
-import json
-import resource
-
 import numpy as np
 import pytest
 import safetensors.numpy
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification, checkpoints
 from albert_tf.checkpoints.checkpoint import assign
+from tests.disk import change_json, full_disk
 
 CONFIG = AlbertConfig(
     vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24
@@ -26,11 +24,6 @@ def change(folder, edit):
     tensors = safetensors.numpy.load_file(folder / "model.safetensors")
     edit(tensors)
     safetensors.numpy.save_file(tensors, folder / "model.safetensors")
-
-
-def change_config(folder, **changes):
-    path = folder / "config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 # === Total or an error ===
@@ -81,14 +74,14 @@ def test_a_tensor_without_values_whatever_its_other_sizes(shape, tmp_path):
     ],
 )
 def test_a_config_of_another_size(changes, complaint, folder):
-    change_config(folder, **changes)
+    change_json(folder / "config.json", **changes)
     with pytest.raises(ValueError, match=complaint):
         AlbertForPreTraining.from_pretrained(folder)
 
 
 def test_a_file_with_more_groups_than_its_config(tmp_path):
     AlbertForPreTraining(CONFIG.replace(num_hidden_groups=2)).save_pretrained(tmp_path)
-    change_config(tmp_path, num_hidden_groups=1)
+    change_json(tmp_path / "config.json", num_hidden_groups=1)
     with pytest.raises(ValueError, match=r"a model of its config does not have: .*layer_groups\.1\..* more; check"):
         AlbertForPreTraining.from_pretrained(tmp_path)
 
@@ -156,7 +149,7 @@ def test_a_head_of_the_same_number_of_labels_is_kept(tmp_path):
 
 def test_a_new_head_does_not_excuse_another_encoder(tmp_path):
     AlbertForSequenceClassification(CONFIG, num_labels=2).save_pretrained(tmp_path)
-    change_config(tmp_path, vocab_size=31)
+    change_json(tmp_path / "config.json", vocab_size=31)
     with pytest.raises(ValueError, match=r"word_embeddings \(30, 8\) for \(31, 8\)\); its config probably"):
         AlbertForSequenceClassification.from_pretrained(tmp_path, num_labels=5, new_head=True)
 
@@ -164,27 +157,17 @@ def test_a_new_head_does_not_excuse_another_encoder(tmp_path):
 # === Writing ===
 
 
-@pytest.fixture
-def full_disk():
-    """No file may grow beyond 2,000 bytes: the system refuses to write more, as it does on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_a_full_disk_leaves_nothing_behind(tmp_path, full_disk):
-    with pytest.raises(OSError, match="File too large"):
+def test_a_full_disk_leaves_nothing_behind(tmp_path):
+    with pytest.raises(OSError, match="File too large"), full_disk(2000):
         AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "new")
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path, request):
+def test_a_full_disk_leaves_what_was_there(tmp_path):
     AlbertForPreTraining(CONFIG).save_pretrained(tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert set(before) == {"config.json", "model.safetensors"}
-    request.getfixturevalue("full_disk")
-    with pytest.raises(OSError, match="File too large"):
+    with pytest.raises(OSError, match="File too large"), full_disk(2000):
         AlbertForPreTraining(CONFIG.replace(hidden_size=32)).save_pretrained(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 

@@ -1,6 +1,5 @@
 """Proves that every check of a checkpoint passes on a sound folder and fails, by name and alone, on its own damage."""
 
-import json
 import shutil
 
 import numpy as np
@@ -10,6 +9,7 @@ import safetensors.numpy
 from albert_tf import AlbertForMaskedLM
 from albert_tf.cli.checkpoint_checks import check_checkpoint
 from tests.conftest import ROOT
+from tests.disk import change_json
 from tests.toy_task import CONFIG
 
 GOLDEN = ROOT / "tests" / "golden"
@@ -37,10 +37,6 @@ def change_tensors(folder, edit):
     tensors = safetensors.numpy.load_file(folder / "model.safetensors")
     edit(tensors)
     safetensors.numpy.save_file(tensors, folder / "model.safetensors")
-
-
-def change_json(path, **changes):
-    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
 def test_a_sound_folder(folder):

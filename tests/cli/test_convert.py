@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from albert_tf import AlbertTokenizer, checkpoints
 from albert_tf.inference.folder import load_folder
+from tests.disk import change_json
 from tests.parameters import first_of
 from tests.toy_task import write_classifier, write_task
 
@@ -147,9 +148,8 @@ def test_mistakes(google, tmp_path):
 
 
 def test_a_config_of_another_vocabulary_is_refused_with_both_sizes(google, tmp_path):
-    config = json.loads((google / "albert_config.json").read_text())
     (google / "albert_config.json").chmod(0o644)
-    (google / "albert_config.json").write_text(json.dumps({**config, "vocab_size": 77}))
+    change_json(google / "albert_config.json", vocab_size=77)
     sentence = mistake("convert", google, tmp_path / "out", "--to", "huggingface")
     assert "encoder/embeddings/word_embeddings (120, 16) for (77, 16)" in sentence
     assert not (tmp_path / "out").exists()

@@ -1,7 +1,6 @@
 """Proves that `albert-tf info --check` shows every check, and ends with 0 only where all pass."""
 
-import json
-
+from tests.disk import change_json
 from tests.toy_task import write_pretrained
 
 from .terminal import mistake, output_of, run
@@ -21,8 +20,7 @@ def test_a_sound_folder_and_what_is_wrong_with_it(tmp_path):
     assert list(found) == ["files", "weights", "values", "vocabulary", "special pieces", "capital letters"]
     assert {result for result, _ in found.values()} == {"ok"}
     assert found["special pieces"][1] == "<pad> 0, <unk> 1, [CLS] 2, [SEP] 3, [MASK] 4."
-    config = folder / "tokenizer_config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "do_lower_case": False}))
+    change_json(folder / "tokenizer_config.json", do_lower_case=False)
     code, printed, complaint = run("info", folder, "--check")
     assert (code, complaint) == (2, "")
     assert {name for name, (result, _) in rows(printed).items() if result == "wrong"} == {"capital letters"}

@@ -10,6 +10,7 @@ import pytest
 from albert_tf.cli.pretrain import plateau_note
 from albert_tf.config import AlbertConfig
 from albert_tf.tokenization import AlbertTokenizer
+from tests.disk import flip_bit
 from tests.small_pipeline import NOVEL, VOCAB_SIZE, small_recipe
 
 from .terminal import mistake, output_of, run
@@ -181,9 +182,7 @@ def test_pretrain_explains_a_recipe_that_cannot_be(section, key, value, message,
 def test_a_corrupt_shard_is_named_with_its_record(pipeline, tmp_path):
     broken = pathlib.Path(shutil.copytree(pipeline.examples, tmp_path / "broken"))
     shard = sorted(broken.glob("*.tfrecord"))[1]
-    content = bytearray(shard.read_bytes())
-    content[len(content) // 2] ^= 1
-    shard.write_bytes(content)
+    flip_bit(shard)
     values = small_recipe(pipeline)
     values["data"]["examples"] = str(broken)
     recipe = write_recipe(tmp_path / "recipe.toml", values)

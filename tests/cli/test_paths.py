@@ -1,6 +1,5 @@
 """Proves that what could not be written, or was killed, can be written again by the same command."""
 
-import resource
 import signal
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import sys
 import pytest
 
 from albert_tf.cli import paths
+from tests.disk import full_disk
 
 from .terminal import mistake, output_of
 
@@ -52,12 +52,8 @@ def test_a_vocabulary_that_did_not_fit_on_the_disk_is_trained_again(tmp_path):
         "\n".join(f"some words {i} and letters {chr(97 + i % 26)}" for i in range(300))
     )
     call = ("train-tokenizer", tmp_path / "corpus.txt", "--output", tmp_path / "new", "--vocab-size", "70")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, limits[1]))  # as a full disk: room for the first file alone
-    try:
+    with full_disk(300_000):  # room for the first file alone
         sentence = mistake(*call)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert f"{tmp_path}/new/tokenizer.json: could not write the file (File too large)" in sentence
     assert not (tmp_path / "new").exists()
     assert f"70 pieces in {tmp_path / 'new'}" in output_of(*call)

@@ -12,6 +12,7 @@ from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.sharding import InputShard
 from albert_tf.data.sources import name_damage, verify_shards
 from tests.data.small_corpus import CORPUS
+from tests.disk import flip_bit
 from tests.parameters import first_of
 
 
@@ -213,10 +214,7 @@ def test_going_on_reads_no_earlier_epoch(folder, global_seed):
 def corrupt_record(path, number):
     """Flips a byte in the middle of a record."""
     records = [record.numpy() for record in tf.data.TFRecordDataset(str(path))]
-    place = sum(len(record) + 16 for record in records[:number]) + 12 + len(records[number]) // 2
-    data = bytearray(path.read_bytes())
-    data[place] ^= 1
-    path.write_bytes(bytes(data))
+    flip_bit(path, sum(len(record) + 16 for record in records[:number]) + 12 + len(records[number]) // 2)
 
 
 def test_corrupt_record_is_named_when_it_is_read(copy, folder):

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import pathlib
 import stat
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from albert_tf.files.atomic import (
     temporary_folder,
     write_json,
 )
+from tests.disk import full_disk
 
 
 def test_a_failed_write_leaves_the_old_file_and_names_it(tmp_path, monkeypatch):
@@ -92,29 +92,11 @@ def test_nothing_appears_before_the_end_or_after_an_error(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-from albert_tf.files.atomic import atomic_open
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-folder = Path(sys.argv[1])
-try:
-    with atomic_open(folder / "shard") as file:
-        file.write(bytes(3_000_000))
-except OSError as error:
-    print(error)
-print(list(folder.iterdir()))
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on file sizes")
 def test_a_file_that_does_not_fit_leaves_nothing(tmp_path):
-    """The system refuses to write on, as on a full disk."""
-    root = pathlib.Path(__file__).parents[2]
-    command = [sys.executable, "-c", FULL_DISK, str(tmp_path)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    assert "could not write the file (File too large): " in done.stdout
-    assert done.stdout.endswith("\n[]\n")
+    expected = r"could not write the file \(File too large\): "
+    with pytest.raises(OSError, match=expected), full_disk(100_000), atomic_open(tmp_path / "shard") as file:
+        file.write(bytes(3_000_000))
+    assert list(tmp_path.iterdir()) == []
 
 
 WRITER = (

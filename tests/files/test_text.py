@@ -46,33 +46,31 @@ def test_a_packed_file_has_the_lines_of_the_plain_one(tmp_path):
     assert [line.end for line in read_lines(packed)][-1] == packed.stat().st_size
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_the_encoding_of_text_that_is_not_utf8_is_guessed(tmp_path, name):
-    content = "안녕하세요, 정말 재미있는 영화였다.\n".encode("cp949") * 20
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    with pytest.raises(ValueError, match=r"is not UTF-8: byte 0xbe at .* 0\. .* it may be cp949: `iconv -f cp949 -t"):
+CP949 = "안녕하세요, 정말 재미있는 영화였다.\n".encode("cp949") * 20
+GUESS = r"is not UTF-8: byte 0xbe at .* 0\. .* it may be cp949: `iconv -f cp949 -t"
+COMPLETE, INCOMPLETE = gzip.compress(b"words " * 1000), r"a\.txt\.gz is not a complete gzip file"
+BAD = {
+    "another encoding": ("a.txt", CP949, GUESS),
+    "another encoding, packed": ("a.txt.gz", gzip.compress(CP949), GUESS),
+    "byte": ("a.txt", b"one\ntw\xff\n", "a.txt is not UTF-8: byte 0xff at byte offset 6"),
+    "byte of the unpacked text": (
+        "b.txt.gz",
+        gzip.compress(b"one\ntw\xff\n"),
+        "b.txt.gz is not UTF-8: byte 0xff at byte offset 6",
+    ),
+    "plain": ("a.txt.gz", b"plain", INCOMPLETE),
+    "no end": ("a.txt.gz", COMPLETE[:-20], INCOMPLETE),
+    "damaged": ("a.txt.gz", COMPLETE[:12] + b"\xff" * 9 + COMPLETE[21:], INCOMPLETE),
+    "another checksum": ("a.txt.gz", COMPLETE[:-8] + b"\0" * 8, INCOMPLETE),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_damaged_files_are_named(tmp_path, kind):
+    name, content, message = BAD[kind]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
         list(read_lines(tmp_path / name))
-
-
-COMPLETE = gzip.compress(b"words " * 1000)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"plain", COMPLETE[:-20], COMPLETE[:12] + b"\xff" * 9 + COMPLETE[21:], COMPLETE[:-8] + b"\0" * 8],
-    ids=range(4),
-)
-def test_an_incomplete_gzip_file_is_named(tmp_path, content):
-    (tmp_path / "a.txt.gz").write_bytes(content)
-    with pytest.raises(ValueError, match=r"a\.txt\.gz is not a complete gzip file"):
-        list(read_lines(tmp_path / "a.txt.gz"))
-
-
-def test_the_byte_that_is_not_utf8_is_that_of_the_unpacked_text(tmp_path):
-    for name, content in {"a.txt": b"one\ntw\xff\n", "b.txt.gz": gzip.compress(b"one\ntw\xff\n")}.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name} is not UTF-8: byte 0xff at byte offset 6"):
-            list(read_lines(tmp_path / name))
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])

@@ -1,7 +1,6 @@
 """Proves that ONNX folders answer in any order, from any thread, without TensorFlow, and that mistakes are named."""
 
 import concurrent.futures
-import json
 import shutil
 import sys
 
@@ -13,6 +12,7 @@ from albert_tf.inference.loading import load_onnx
 from albert_tf.inference.onnx_network import p_mask_of
 from albert_tf.inference.pipeline import pipeline
 from albert_tf.serving.engine import OnnxEngine, load_engine
+from tests.disk import change_json
 
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40)
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 6
@@ -31,6 +31,8 @@ IN_THREADS = """
 import concurrent.futures, faulthandler, pathlib, sys, threading
 import numpy as np
 from albert_tf.inference.loading import load_onnx
+from tests.disk import change_json
+from tests.disk import change_json
 faulthandler.dump_traceback_later(90, exit=True)
 network = load_onnx(pathlib.Path(sys.argv[1]), sys.argv[2]).network
 barrier = threading.Barrier(8)
@@ -107,8 +109,7 @@ def test_a_passage_or_question_without_tokens_is_refused(onnx_folders):
 
 def test_questions_above_the_threshold_are_not_answered(onnx_folders, tmp_path):
     shutil.copytree(onnx_folders["questions"], tmp_path / "model")
-    file = tmp_path / "model" / "model.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "no_answer_threshold": -100.0}))
+    change_json(tmp_path / "model" / "model.json", no_answer_threshold=-100.0)
     outputs = ask(OnnxEngine(tmp_path / "model"), question=["Where?"], context=[LONG])
     assert (outputs["answer"][0], outputs["start"][0], outputs["end"][0]) == (b"", -1, -1)
 
@@ -191,17 +192,14 @@ def test_damaged_folders_are_named(onnx_folders, tmp_path, engine):
 )
 def test_settings_that_do_not_fit_are_refused(change, message, onnx_folders, tmp_path):
     shutil.copytree(onnx_folders["classifier"], tmp_path / "copy")
-    file = tmp_path / "copy" / "model.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    change_json(tmp_path / "copy" / "model.json", **change)
     with pytest.raises(ValueError, match=message):
         pipeline(tmp_path / "copy")(["a text"])
 
 
 def test_settings_may_be_edited(onnx_folders, tmp_path):
     shutil.copytree(onnx_folders["classifier"], tmp_path / "copy")
-    file = tmp_path / "copy" / "model.json"
-    content = json.loads(file.read_text())
-    file.write_text(json.dumps({**content, "labels": ["a", "b", "c"], "comment": "renamed"}))
+    change_json(tmp_path / "copy" / "model.json", labels=["a", "b", "c"], comment="renamed")
     prediction = pipeline(tmp_path / "copy")("a text")
     assert list(prediction.probabilities) == ["a", "b", "c"]
 

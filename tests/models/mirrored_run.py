@@ -18,7 +18,7 @@ import tensorflow as tf
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 from albert_tf import AlbertForPreTraining, AlbertForSequenceClassification, AlbertForTokenClassification
-from albert_tf.optimizers import Lamb
+from albert_tf.optimizers import Lamb, WarmupSchedule
 from tests.models.small import CONFIG as TWO_LAYERS
 from tests.models.small import make_inputs, make_pretraining_batch
 
@@ -179,6 +179,37 @@ def dropout_masks(strategy, remats):
     return {"runs": runs, "replicas": replicas}
 
 
+def optimizer_alone(strategy):
+    """Variables after steps whose gradients differ by device: on one device, and each copy of them and of the slots."""
+    draw, shapes = np.random.default_rng(7), {"kernel": (4, 3), "bias": (3,)}
+    values = {name: draw.standard_normal(shape) for name, shape in shapes.items()}
+    gradients = [draw.standard_normal((5, 2, *shape)).astype("float32") for shape in shapes.values()]
+
+    def make():
+        variables = [keras.Variable(value, dtype="float32", name=name) for name, value in values.items()]
+        optimizer = Lamb(WarmupSchedule(0.1, num_train_steps=6, num_warmup_steps=2), weight_decay=0.1)
+        optimizer.build(variables)
+        return variables, optimizer
+
+    single, optimizer = make()
+    with strategy.scope():
+        mirrored, of_both = make()
+
+    def of_replica(step):
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        of_both.apply([tf.constant(gradient)[step, replica] for gradient in gradients], mirrored)
+
+    train_step = tf.function(lambda step: strategy.run(of_replica, args=(step,)))
+    for step in range(5):
+        optimizer.apply([tf.constant(gradient[step].sum(axis=0)) for gradient in gradients], single)
+        train_step(tf.constant(step))
+    copies, slots = (
+        [[copy.numpy().tolist() for copy in variable.value.values] for variable in variables]
+        for variables in (mirrored, of_both._momentums)
+    )
+    return {"single": [variable.numpy().tolist() for variable in single], "copies": copies, "slots": slots}
+
+
 def main():
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
@@ -198,6 +229,7 @@ def main():
     # One row a batch, so that one of the devices never has any.
     results["own_classification_loss"] = both(own_classification_loss, validate=True, batch_size=1)
     results["pretraining"]["four_steps_in_one"] = fit(lambda: pretraining(steps_per_execution=4), two, validate=False)
+    results["optimizer_alone"] = optimizer_alone(two)
     results["dropout"] = dropout_masks(two, ("none", "none", "block"))
     try:
         fit(scalar_loss, two, validate=False)

@@ -69,3 +69,13 @@ def test_equal_runs_with_dropout_give_equal_bits_and_remat_drops_the_same(result
 
 def test_a_loss_that_returns_a_scalar(results):
     assert results["scalar_loss"].startswith("A loss must return one value per row")
+
+
+def test_an_optimizer_steps_as_one_on_both_devices(results):
+    result = results["optimizer_alone"]
+    for single, copies in zip(result["single"], result["copies"], strict=True):
+        assert len(copies) == 2
+        for copy in copies:
+            np.testing.assert_allclose(copy, single, atol=1e-6)
+    for copies in result["slots"]:
+        assert copies[0] == copies[1]

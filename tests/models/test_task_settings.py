@@ -10,6 +10,7 @@ import pytest
 
 import albert_tf
 from albert_tf import AlbertForSentenceEmbedding, AlbertForSequenceClassification, Preprocessor
+from tests.disk import change_json
 from tests.toy_task import CONFIG, tokenizer
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. "
@@ -200,7 +201,7 @@ def test_clones_of_keras_say_that_they_have_none():
 )
 def test_damaged_records_are_named(record, words, tmp_path):
     make().save_pretrained(tmp_path)
-    (tmp_path / "model.json").write_text(json.dumps({**record_of(tmp_path), **record}))
+    change_json(tmp_path / "model.json", **record)
     with pytest.raises(ValueError, match=rf"model\.json: {words}.*Restore it"):
         AlbertForSequenceClassification.from_pretrained(tmp_path)
 

@@ -12,20 +12,19 @@ def test_the_first_rule_wins():
     assert assign_rules(rules, PATHS) == dict(zip(PATHS, [1.0, 0.0, 0.5], strict=True))
 
 
-def test_a_path_without_a_rule_is_an_error():
-    with pytest.raises(ValueError, match="no rule for 'embeddings/word'"):
-        assign_rules([("^encoder", 1)], PATHS)
-
-
-@pytest.mark.parametrize("rules", [[("pooler", 1), (".", 2)], [(".", 2), ("encoder", 1)]])
-def test_a_rule_that_decides_nothing_is_an_error(rules):
-    with pytest.raises(ValueError, match="Every rule in `rules` must apply to at least one variable"):
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        ([("^encoder", 1)], "no rule for 'embeddings/word'"),
+        ([("pooler", 1), (".", 2)], "Every rule in `rules` must apply to at least one variable"),
+        ([(".", 2), ("encoder", 1)], "Every rule in `rules` must apply to at least one variable"),
+        ([("[", 1)], r"regular expressions. Received: '\['"),
+    ],
+    ids=["no rule", "no path", "after all paths", "broken"],
+)
+def test_wrong_rules(rules, sentence):
+    with pytest.raises(ValueError, match=sentence):
         assign_rules(rules, PATHS)
-
-
-def test_a_broken_pattern_is_named():
-    with pytest.raises(ValueError, match=r"regular expressions. Received: '\['"):
-        assign_rules([("[", 1)], PATHS)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Proves that folders with a `tokenizer.json` alone, as transformers 5 saves them, are read, damaged ones refused."""
 
-import copy
 import json
 import lzma
 
@@ -121,12 +120,6 @@ def test_steps_of_wordpiece_that_are_not_berts_are_refused(steps, tmp_path):
         AlbertTokenizer.from_pretrained(tmp_path / "tokenizer.json")
 
 
-def _drop(content, *keys):
-    for key in keys[:-1]:
-        content = content[key]
-    del content[keys[-1]]
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -146,12 +139,12 @@ def _drop(content, *keys):
         lambda content: content.update(pre_tokenizer={"type": "Metaspace", "prepend_scheme": "never"}),
         lambda content: content["normalizer"]["normalizers"].append({"type": "Precompiled", "precompiled_charsmap": 5}),
         lambda content: content["normalizer"]["normalizers"][-1].update(precompiled_charsmap="AAAA"),
-        lambda content: _drop(content, "model", "vocab"),
-        lambda content: _drop(content, "added_tokens"),
+        lambda content: content["model"].pop("vocab"),
+        lambda content: content.pop("added_tokens"),
     ],
 )
 def test_one_wrong_value_is_an_error_that_names_the_file(unigram, tmp_path, change):
-    content = copy.deepcopy(json.loads((unigram / "tokenizer.json").read_text("utf-8")))
+    content = json.loads((unigram / "tokenizer.json").read_text("utf-8"))
     last = content["normalizer"]["normalizers"][-1]
     assert last["type"] == "Precompiled"
     change(content)

@@ -12,6 +12,7 @@ import pytest
 from albert_tf.files.installation import install_command
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
 from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter, load_segmenter
+from tests.disk import change_json
 from tests.parameters import diagonal
 
 from .test_training import KOREAN
@@ -140,19 +141,17 @@ def test_saving_takes_away_what_hugging_face_would_read_otherwise(tokenizer, tmp
 def test_another_version_is_warned_of(folder, tmp_path):
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    config = json.loads((folder / "tokenizer_config.json").read_text())
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config | {"segmenter_version": "0.1.0"}))
+    change_json(tmp_path / "tokenizer_config.json", segmenter_version="0.1.0")
     with pytest.warns(UserWarning, match=r"pip install kiwipiepy==0\.1\.0"):
         AlbertTokenizer.from_pretrained(tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config | {"segmenter": "mecab"}))
+    change_json(tmp_path / "tokenizer_config.json", segmenter="mecab")
     with pytest.raises(ValueError, match=r"`segmenter` must be one of kiwi\. Received: segmenter='mecab'"):
         AlbertTokenizer.from_pretrained(tmp_path)
 
 
 def test_a_vocabulary_without_borders_is_refused(tmp_path):
     AlbertTokenizer.english().save_pretrained(tmp_path)
-    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config | {"segmenter": "kiwi"}))
+    change_json(tmp_path / "tokenizer_config.json", segmenter="kiwi")
     with pytest.raises(ValueError, match="must have been trained with it"):
         AlbertTokenizer.from_pretrained(tmp_path)
 

@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import resource
 import shutil
 import signal
 
@@ -21,6 +20,7 @@ from albert_tf.trainer.callbacks import MetricsLog
 from albert_tf.trainer.devices import connect, explain_out_of_memory
 from albert_tf.trainer.pretraining import unigram_entropy
 from albert_tf.trainer.run_folder import read_metrics
+from tests.disk import flip_bit, full_disk
 from tests.small_pipeline import LENGTH, REPOSITORY, VOCAB_SIZE, make_small_pipeline, small_recipe
 from tests.trainer.runs import (
     PRETRAIN,
@@ -244,9 +244,7 @@ def test_other_data_under_the_same_path_are_refused_unless_it_is_allowed(pipelin
 def test_damage_in_held_out_examples_is_named(pipeline, tmp_path):
     heldout = pathlib.Path(shutil.copytree(pipeline.heldout, tmp_path / "heldout"))
     shard = max(heldout.glob("*.tfrecord"), key=lambda file: file.stat().st_size)
-    content = bytearray(shard.read_bytes())
-    content[len(content) // 2] ^= 1
-    shard.write_bytes(content)
+    flip_bit(shard)
     values = small_recipe(pipeline, **SHORT)
     values["data"]["heldout"] = str(heldout)
     with pytest.raises(ValueError, match=f"{shard.name}.*record"):
@@ -257,9 +255,7 @@ def test_damage_in_held_out_examples_is_named(pipeline, tmp_path):
 def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(pipeline, finished, tmp_path):
     shutil.copytree(finished.model_folder.parent, tmp_path / "run")
     (data,) = (tmp_path / "run/checkpoints/step-60").glob("state.data*")
-    content = bytearray(data.read_bytes())
-    content[len(content) // 2] ^= 1
-    data.write_bytes(content)
+    flip_bit(data)
     with pytest.warns(UserWarning, match=r"step-60/state.data\S* is damaged.*Resuming from .*step-40"):
         pretrain(parse_recipe(small_recipe(pipeline)), tmp_path / "run", show_progress=False)
     assert largest_difference(tmp_path / "run", finished.model_folder.parent) == 0
@@ -270,16 +266,12 @@ def test_a_damaged_checkpoint_is_left_out_with_a_warning_for_the_one_before(pipe
 def test_a_longer_recipe_on_a_full_disk_has_no_results_but_the_checkpoints_before_it(pipeline, finished, tmp_path):
     run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
     recipe = parse_recipe(small_recipe(pipeline, num_train_steps=80))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, limits[1]))
-    try:
-        with (
-            pytest.warns(UserWarning, match="num_train_steps"),
-            pytest.raises(OSError, match="Could not write the checkpoint of step 80"),
-        ):
-            pretrain(recipe, run, show_progress=False, allow_changed=True)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with (
+        pytest.warns(UserWarning, match="num_train_steps"),
+        pytest.raises(OSError, match="Could not write the checkpoint of step 80"),
+        full_disk(60_000),
+    ):
+        pretrain(recipe, run, show_progress=False, allow_changed=True)
     assert not (run / "results.json").exists()
     report = pretrain(recipe, run, show_progress=False)
     assert report.num_train_steps == 80

@@ -3,7 +3,6 @@
 import csv
 import json
 import random
-import resource
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from albert_tf.tasks.sentence_embedding import task as sentence_embedding
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from tests.cli.terminal import mistake, output_of
+from tests.disk import full_disk
 from tests.toy_task import CONFIG, GLOOMY, PLEASANT, tokenizer, write_pretrained
 
 FILLING = ("the", "a", "old", "man", "house", "went", "by", "and")
@@ -184,11 +184,6 @@ def test_each_different_sentence_is_computed_once(tmp_path, monkeypatch):
 
 
 def test_embeddings_that_do_not_fit_on_the_disk_are_an_error():
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    try:
-        with pytest.raises(OSError, match="could not write the file"):
-            sentence_embedding._empty_on_disk((5, 256), np.dtype(np.float32))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(OSError, match="could not write the file"), full_disk(4096):
+        sentence_embedding._empty_on_disk((5, 256), np.dtype(np.float32))
     assert sentence_embedding._empty_on_disk((5, 256), np.dtype(np.float32)).shape == (5, 256)

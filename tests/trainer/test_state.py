@@ -1,13 +1,12 @@
 """Checkpoints: which are kept, which are taken up, and what a kill leaves between them."""
 
-import resource
-
 import pytest
 
 from albert_tf import AlbertForPreTraining
 from albert_tf.trainer import parse_recipe
 from albert_tf.trainer.checkpoint_files import latest_valid_checkpoint, saved_checkpoints
 from albert_tf.trainer.run_state import TrainingState
+from tests.disk import flip_bit, full_disk
 from tests.models.small import CONFIG
 
 FILES = ("state.json", "state.index", "state.data-00000-of-00001")
@@ -49,13 +48,8 @@ def test_the_newest_and_the_best_are_kept(tmp_path, metric, best):
 
 def test_a_full_disk_is_told_without_what_tensorflow_says_about_itself(tmp_path):
     state = make_state(tmp_path)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, limits[1]))
-    try:
-        with pytest.raises(OSError) as full:  # noqa: PT011
-            save(state, 10)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(OSError) as full, full_disk(2000):  # noqa: PT011
+        save(state, 10)
     assert str(full.value) == (
         f"Could not write the checkpoint of step 10 to {tmp_path}: File too large. Earlier checkpoints are intact; "
         "free disk space and run the same command again."
@@ -77,9 +71,7 @@ def damage(folder, name):
     if name.endswith("index"):
         (folder / name).unlink()
     else:
-        content = bytearray((folder / name).read_bytes())
-        content[len(content) // 2] ^= 1
-        (folder / name).write_bytes(content)
+        flip_bit(folder / name)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import resource
 import sys
 import tempfile
 import tracemalloc
@@ -21,6 +20,7 @@ from albert_tf.tasks.question_answering.questions import Question, encode_questi
 from albert_tf.tasks.token_classification.files import read_tagged
 from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagged
 from albert_tf.tokenization import AlbertTokenizer
+from tests.disk import full_disk
 from tests.parameters import first_of
 from tests.toy_task import mood_rows, tokenizer
 
@@ -235,25 +235,16 @@ def test_ids_that_another_worker_has_just_written_are_kept(tmp_path):
     assert list(tmp_path.iterdir()) == [file.parent]
 
 
-@pytest.fixture
-def small_disk():
-    """Files cannot grow beyond 4 kB."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 @pytest.mark.parametrize("rows", [["x" * 5000], ["x"] * 1000])
-def test_a_full_disk_is_an_error_that_names_the_folder_of_rows(small_disk, rows):
-    with pytest.raises(OSError, match=r"could not write the file \(.*\): '/") as raised:
+def test_a_full_disk_is_an_error_that_names_the_folder_of_rows(rows):
+    with pytest.raises(OSError, match=r"could not write the file \(.*\): '/") as raised, full_disk(4096):
         list(StoredRows(rows))
     assert raised.value.filename == tempfile.gettempdir()
 
 
-def test_a_full_disk_is_an_error_that_names_the_ids_and_leaves_nothing(tmp_path, small_disk):
+def test_a_full_disk_is_an_error_that_names_the_ids_and_leaves_nothing(tmp_path):
     texts = ["words"] * 800
-    with pytest.raises(OSError, match=r"could not write the file \(.*\)") as raised:
+    with pytest.raises(OSError, match=r"could not write the file \(.*\)") as raised, full_disk(4096):
         encode_texts(tokenizer(), texts, None, 64, tmp_path)
     assert raised.value.filename.startswith(str(tmp_path))
     assert not list(tmp_path.iterdir())

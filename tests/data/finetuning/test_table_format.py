@@ -75,25 +75,18 @@ def test_another_encoding_is_named_and_can_be_given(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "message"),
+    ("written", "encoding", "message"),
     [
-        ("klingon", "must be the name of an encoding, such as utf-8, utf-16 or cp949. Received: 'klingon'"),
-        ("hex", "must be the name of an encoding"),
-        ("cp949", "a.csv is UTF-8, not cp949; leave out `encoding`"),
+        ("utf-8", "klingon", "must be the name of an encoding, such as utf-8, utf-16 or cp949. Received: 'klingon'"),
+        ("utf-8", "hex", "must be the name of an encoding"),
+        ("utf-8", "cp949", "a.csv is UTF-8, not cp949; leave out `encoding`"),
+        ("cp949", "utf-16", r"a\.csv is not UTF-16"),
     ],
 )
-def test_an_encoding_that_is_not_that_of_the_file(tmp_path, encoding, message):
-    path = tmp_path / "a.csv"
-    path.write_text(table(","), encoding="utf-8")
+def test_an_encoding_that_is_not_that_of_the_file(tmp_path, written, encoding, message):
+    (tmp_path / "a.csv").write_bytes(table(",").encode(written))
     with pytest.raises(ValueError, match=message):
-        read(path, encoding=encoding)
-
-
-def test_a_file_that_the_given_encoding_cannot_read(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(table(",").encode("cp949"))
-    with pytest.raises(ValueError, match=r"a\.csv is not UTF-16"):
-        read(path, encoding="utf-16")
+        read(tmp_path / "a.csv", encoding=encoding)
 
 
 LATIN = "text;label\nDas Wetter ist schön, die Straße ist naß.;gut\nschön;gut\n"

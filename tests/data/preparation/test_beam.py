@@ -8,6 +8,7 @@ import pytest
 from albert_tf.data import PrepareOptions, prepare
 from albert_tf.files.installation import install_command
 from tests.data.small_corpus import CORPUS
+from tests.disk import contents
 from tests.parameters import first_of
 
 LINES = [line for line in CORPUS.read_text().splitlines() if line][:600]
@@ -28,10 +29,6 @@ def options_for(corpus, output_dir, **changes):
     return PrepareOptions(
         **{"inputs": (corpus,), "output_dir": output_dir, "max_seq_length": 64, "dupe_factor": 2, **changes}
     )
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.exhaustive

@@ -19,6 +19,7 @@ import pytest
 import s3fs
 
 from albert_tf.files.urls import location
+from tests.disk import contents
 from tests.s3_server import running
 from tests.small_pipeline import REPOSITORY
 from tests.trainer.runs import start
@@ -122,10 +123,6 @@ def wait_for(condition, seconds: float = 60):
 def prepare_on(cluster: Cluster, store: Store) -> subprocess.Popen:
     beam = ["--runner", "beam", "--beam-options", RUNNER + cluster.address]
     return start(*PREPARE, store.texts, "--output", store.examples, *OPTIONS, *beam)
-
-
-def contents(folder) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from albert_tf.data.reader import parse_spec
 from albert_tf.files.json import with_checksum
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import CORPUS
+from tests.disk import contents, flip_bit
 from tests.parameters import first_of
 
 ROOT = Path(__file__).parents[3]
@@ -42,10 +43,6 @@ def corpus(tmp_path_factory):
 def options_for(corpus, output_dir, **changes):
     settings = {"max_seq_length": 64, "dupe_factor": 2, "num_shards": 3, **changes}
     return PrepareOptions(inputs=(corpus,), output_dir=output_dir, **settings)
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @pytest.fixture(scope="module")
@@ -362,9 +359,7 @@ def test_a_folder_that_lost_a_file_is_made_again(prepared, corpus, tmp_path, nam
     if damage == "lost":
         (folder / name).unlink()
     else:
-        content = bytearray((folder / name).read_bytes())
-        content[-1] ^= 1
-        (folder / name).write_bytes(content)
+        flip_bit(folder / name, -1)
     assert not prepare(options_for(corpus, folder)).reused
     assert contents(folder) == contents(prepared.folder)
 

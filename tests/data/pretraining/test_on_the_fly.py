@@ -15,6 +15,7 @@ from albert_tf.data.sharding import InputShard
 from albert_tf.data.sources import name_damage
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import CORPUS
+from tests.disk import flip_bit
 
 OPTIONS = {"max_seq_length": 64, "num_shards": 3, "short_seq_prob": 0.3, "seed": 3}
 BATCH = 16
@@ -171,9 +172,7 @@ def test_unfit_folders_and_damage_are_named(folders, tmp_path):
         documents_dataset(folders / "documents", BATCH, shard=InputShard(0, 3))
     shutil.copytree(folders / "documents", tmp_path, dirs_exist_ok=True)
     for path in tmp_path.glob("*.tfrecord"):
-        data = bytearray(path.read_bytes())
-        data[-100] ^= 1
-        path.write_bytes(data)
+        flip_bit(path, -100)
     with pytest.raises(ValueError, match="tfrecord is damaged at record 3"), name_damage(tmp_path):
         rows_of(documents_dataset(tmp_path, BATCH).take(1))
     with pytest.raises(ValueError, match="tfrecord is damaged at record 3"):
@@ -183,9 +182,7 @@ def test_unfit_folders_and_damage_are_named(folders, tmp_path):
 def test_damaged_shards_are_left_out_when_told_to(folders, tmp_path):
     copy = shutil.copytree(folders / "documents", tmp_path / "copy")
     damaged = sorted(copy.glob("*.tfrecord"))[1]
-    data = bytearray(damaged.read_bytes())
-    data[-100] ^= 1
-    damaged.write_bytes(data)
+    flip_bit(damaged, -100)
     first, _, last = written(folders / "one_pass")
     with pytest.warns(UserWarning, match=f"Skipped: .*{damaged.name} is damaged at record 3"):
         made = documents_dataset(copy, 1, skip_corrupt=True)
