@@ -42,8 +42,8 @@ def test_batches_of_texts_are_not_tuned():
             return 2
 
         def __getitem__(self, index):
-            return {"input_ids": IDS[:, : 4 + index]}
+            return ({"input_ids": IDS[:, : 4 + index]},)
 
     dataset = dataset_of(Batches())
     assert dataset.options().autotune.enabled is False
-    assert [batch["input_ids"].shape[1] for batch in dataset] == [4, 5]
+    assert [batch["input_ids"].shape[1] for (batch,) in dataset] == [4, 5]
