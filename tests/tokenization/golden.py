@@ -12,8 +12,8 @@ import sentencepiece
 
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import TokenizerOptions, english_model_file
+from albert_tf.tokenization.sentencepiece.charsmap import clean_characters
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
-from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 TINY_MODEL = GOLDEN / "T1b_digit_comma" / "tiny.model"
@@ -48,6 +48,11 @@ AWKWARD_TEXTS = [
 def read_lines(case: str) -> list[dict]:
     with lzma.open(GOLDEN / case / "lines.jsonl.xz", "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
+
+
+def clean_text(text: str, *, do_lower_case: bool = True, keep_accents: bool = False) -> str:
+    """Cleans a text as the reference; white space first, as the compatibility form of "¨" and others has a space."""
+    return clean_characters(" ".join(text.split()), do_lower_case=do_lower_case, keep_accents=keep_accents)
 
 
 class TwoStepEncoder:

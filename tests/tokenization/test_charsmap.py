@@ -13,11 +13,10 @@ from albert_tf.tokenization.files import TokenizerOptions, english_model_file
 from albert_tf.tokenization.sentencepiece.charsmap import compile_charsmap, read_shipped
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.sentencepiece.proto import read_charsmap, replace_charsmap
-from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
 from tests.parameters import first_of
 
 from .code_points import assigned_code_points
-from .golden import AWKWARD_TEXTS, TwoStepEncoder
+from .golden import AWKWARD_TEXTS, TwoStepEncoder, clean_text
 
 SHIPPED_UNICODE = "14.0.0"
 OPTIONS = [

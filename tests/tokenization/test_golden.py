@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_text
 
-from .golden import GOLDEN, TINY_MODEL, read_lines
+from .golden import GOLDEN, TINY_MODEL, clean_text, read_lines
 
 RECORDED_UNICODE = "14.0.0"
 

@@ -59,9 +59,9 @@ def passage(row):
     return {"article": row["article"], "options": [row["options"]], **fields}
 
 
-def with_names(row):
-    choices = {"label": ["A", "B"], "text": row["options"]}
-    return {"context": row["article"], "question": row["question"], "choices": choices, "answerKey": row["answer"]}
+def with_choices(row):
+    label = row["options"]["AB".index(row["answer"])]
+    return {"context": row["article"], "question": row["question"], "choices": row["options"], "label": label}
 
 
 def in_columns(row):
@@ -98,7 +98,7 @@ FORMS = {
     "multiple_choice": {
         "JSON lines": ("a.jsonl", lines(CHOICES)),
         "RACE": ("a.jsonl", lines(map(passage, CHOICES))),
-        "names": lambda: map(with_names, CHOICES),
+        "texts of choices": lambda: map(with_choices, CHOICES),
         "columns": lambda: map(in_columns, CHOICES),
         "a Dataset": lambda: datasets.Dataset.from_list(CHOICES),
     },

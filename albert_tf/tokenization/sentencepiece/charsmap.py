@@ -1,12 +1,15 @@
 """Compiles ALBERT's clean-up into the normalisation rules of a SentencePiece model.
 
-SentencePiece normalises text by longest match in a table of rules, its charsmap. The table compiled here combines
-`clean_text` and the model's own rules. The clean-up then runs in C++, is the same in Python and in TensorFlow graphs,
-and offsets refer to the original text.
+SentencePiece normalises text by longest match in a table of rules, its charsmap. The table compiled here combines the
+clean-up of single characters in the reference, and the model's own rules. It then runs in C++, is the same in Python
+and in TensorFlow graphs, and offsets refer to the original text. Two things differ from the clean-up of whole texts: a
+capital sigma at the end of a Greek word becomes "σ", not "ς"; and a combining mark between two parts of a syllable
+(Hangul jamo, some Indic vowel signs) prevents their composition.
 """
 
 import functools
 import hashlib
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
@@ -20,7 +23,6 @@ from albert_tf.tokenization.sentencepiece.proto import (
     read_spec_charsmap,
     replace_charsmap,
 )
-from albert_tf.tokenization.sentencepiece.reference_cleanup import clean_characters
 
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
@@ -32,7 +34,7 @@ _MAX_RULE_BYTES, _MAX_RULES = 256, 1 << 20
 
 
 def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: bool) -> bytes:
-    """Returns the serialised model with the clean-up of `clean_text` before its own normalisation rules.
+    """Returns the serialised model with the reference's clean-up before its own normalisation rules.
 
     Raises:
         ValueError: `model_proto` is not a SentencePiece model.
@@ -43,6 +45,18 @@ def compile_clean_up(model_proto: bytes, *, do_lower_case: bool, keep_accents: b
         check_charsmap(base)
         charsmap = compile_charsmap(base, do_lower_case, keep_accents)
     return replace_charsmap(model_proto, charsmap)
+
+
+def clean_characters(text: str, *, do_lower_case: bool, keep_accents: bool) -> str:
+    """Cleans single characters as `preprocess_text` in google-research/albert, tokenization.py, without white space.
+
+    >>> clean_characters("É  a", do_lower_case=True, keep_accents=False)
+    'e  a'
+    """
+    if not keep_accents:
+        decomposed = unicodedata.normalize("NFKD", text)
+        text = "".join(character for character in decomposed if not unicodedata.combining(character))
+    return text.lower() if do_lower_case else text
 
 
 def check_charsmap(charsmap: bytes) -> None:
