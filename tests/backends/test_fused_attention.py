@@ -11,27 +11,16 @@ from keras import ops
 from albert_tf import AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification
 from albert_tf.layers import mask_to_bias
 from albert_tf.layers.kernels import Plain, for_layers
-from tests.models.small import CONFIG, make_inputs, make_pretraining_batch
+from tests.models.small import CONFIG, make_masked_inputs, make_pretraining_batch
 
 LENGTH = 13
-
-
-def inputs_of(kind: str) -> dict:
-    """Ragged rows with one of only padding; the same with two examples in each row; or full rows without a mask."""
-    inputs = make_inputs(4, LENGTH)
-    if kind == "full":
-        return {"input_ids": inputs["input_ids"]}
-    inputs["attention_mask"] = (np.arange(LENGTH) < np.array([[LENGTH], [9], [1], [0]])).astype("int32")
-    if kind == "packed":
-        inputs["example_ids"] = np.tile(np.arange(LENGTH) // 5, (4, 1)).astype("int32")
-        inputs["position_ids"] = np.tile(np.arange(LENGTH) % 5, (4, 1)).astype("int32")
-    return inputs
 
 
 @pytest.mark.parametrize(("dtype", "distance"), [("float32", 2e-6), ("mixed_bfloat16", 0.04)])
 @pytest.mark.parametrize("kind", ["ragged", "packed", "full", "block_local"])
 def test_outputs_are_those_of_the_plain_form(kind, dtype, distance):
-    inputs, changes = inputs_of(kind), {"attention": "block_local", "block_size": 3} if kind == "block_local" else {}
+    inputs = make_masked_inputs(kind, LENGTH)
+    changes = {"attention": "block_local", "block_size": 3} if kind == "block_local" else {}
     encoder = AlbertEncoder(CONFIG.replace(initializer_range=0.2, **changes), dtype=dtype)
     fused = encoder(inputs)["sequence_output"]
     encoder.inference_kernels = Plain()

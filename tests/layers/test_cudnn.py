@@ -16,7 +16,7 @@ from albert_tf.layers.kernels.tensorflow_cpu import OneDnn, Programs
 from albert_tf.layers.kernels.tensorflow_gpu import CuDnn
 from albert_tf.trainer import parse_recipe
 from albert_tf.trainer.batches import train_batches
-from tests.models.small import CONFIG, make_inputs
+from tests.models.small import CONFIG, make_masked_inputs
 from tests.parameters import first_of
 from tests.small_pipeline import small_recipe
 
@@ -71,20 +71,6 @@ def emulate(target: str, operands: list, config: dict) -> list:
     ]
 
 
-def inputs_of(kind: str) -> dict:
-    """Ragged rows, one of only padding, with gaps or with examples in each; or rows without a mask."""
-    inputs = make_inputs(4, LENGTH)
-    if kind == "full":
-        return {"input_ids": inputs["input_ids"]}
-    inputs["attention_mask"] = (np.arange(LENGTH) < np.array([[LENGTH], [9], [1], [0]])).astype("int32")
-    if kind == "gaps":
-        inputs["attention_mask"][:2, 2:4] = 0
-    if kind == "packed":
-        inputs["example_ids"] = np.tile(np.arange(LENGTH) // 5, (4, 1)).astype("int32")
-        inputs["position_ids"] = np.tile(np.arange(LENGTH) % 5, (4, 1)).astype("int32")
-    return inputs
-
-
 def make_encoder(kernels: Plain, dtype: str = "mixed_bfloat16", **changes) -> AlbertEncoder:
     """An encoder with such kernels; with the same weights each time."""
     keras.utils.set_random_seed(3)
@@ -111,7 +97,7 @@ def values_and_gradients(encoder: AlbertEncoder, inputs: dict) -> list[np.ndarra
 @pytest.mark.parametrize(("dtype", "tolerance"), first_of([("mixed_bfloat16", 0.03), ("mixed_float16", 0.004)]))
 @pytest.mark.parametrize("kind", ["gaps", "packed", "full"])
 def test_outputs_and_gradients_are_those_of_the_plain_form(kind, dtype, tolerance, emulated):
-    inputs = inputs_of(kind)
+    inputs = make_masked_inputs(kind, LENGTH)
     plain = values_and_gradients(make_encoder(Plain(), dtype), inputs)
     assert not emulated
     fast = values_and_gradients(make_encoder(CuDnn(), dtype), inputs)
@@ -132,7 +118,7 @@ def test_fit_with_xla(way, emulated):
         before = model.get_weights()
         model.compile(keras.optimizers.SGD(1.0), **changes)
         model.encoder.training_kernels = fast
-        model.fit(inputs_of("gaps"), np.array([0, 1, 1, 0]), batch_size=4, verbose=0)
+        model.fit(make_masked_inputs("gaps", LENGTH), np.array([0, 1, 1, 0]), batch_size=4, verbose=0)
         steps.append([after - start for after, start in zip(model.get_weights(), before, strict=True)])
         used = {"__cudnn$fmhaScaleBiasSoftmax", "__cudnn$fmhaScaleBiasSoftmaxBackward"} if changes else set()
         assert set(emulated) == used
@@ -220,7 +206,7 @@ def test_batches_of_pretraining_have_a_known_shape(pipeline):
 
 
 def test_without_xla_it_is_the_plain_form():
-    encoder, inputs = make_encoder(CuDnn()), inputs_of("gaps")
+    encoder, inputs = make_encoder(CuDnn()), make_masked_inputs("gaps", LENGTH)
     graph = tf.function(lambda inputs: encoder(inputs)["sequence_output"])
     assert num_calls(graph, inputs) == 0
     fast = encoder(inputs)["sequence_output"]

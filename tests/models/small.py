@@ -27,6 +27,20 @@ def make_inputs(rows=5, length=11, seed=0):
     }
 
 
+def make_masked_inputs(kind, length):
+    """Four ragged rows, one of only padding, with gaps or with examples in each; or, "full", without a mask."""
+    inputs = make_inputs(4, length)
+    if kind == "full":
+        return {"input_ids": inputs["input_ids"]}
+    inputs["attention_mask"] = (np.arange(length) < np.array([[length], [9], [1], [0]])).astype("int32")
+    if kind == "gaps":
+        inputs["attention_mask"][:2, 2:4] = 0
+    if kind == "packed":
+        inputs["example_ids"] = np.tile(np.arange(length) // 5, (4, 1)).astype("int32")
+        inputs["position_ids"] = np.tile(np.arange(length) % 5, (4, 1)).astype("int32")
+    return inputs
+
+
 def make_choices(rows=5, choices=3, length=11, seed=0):
     """The same for texts to choose from, int32 [rows, choices, length]."""
     inputs = make_inputs(rows * choices, length, seed)

@@ -13,6 +13,7 @@ from albert_tf.inference.network import Computed
 from albert_tf.tasks.sentence_embedding.settings import EmbeddingSettings
 from albert_tf.tasks.sentence_embedding.task import SentenceEmbedding
 from tests.conftest import ROOT
+from tests.disk import change_json
 
 FOLDER = ROOT / "tests/golden/sentence_transformers"
 TOLERANCE = 1e-5
@@ -107,8 +108,7 @@ def test_a_dense_layer_is_trained(dense_folder):
 )
 def test_dense_modules_that_cannot_be_used(dense_folder, change, message):
     folder = dense_folder / "2_Dense"
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(config | change), encoding="utf-8")
+    change_json(folder / "config.json", **change)
     if "size" in change:
         (folder / "model.safetensors").unlink()
     if change.get("size"):

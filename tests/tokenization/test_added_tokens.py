@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import CONFIG_FILE, TOKENIZERS_FILE
+from tests.disk import change_json
 from tests.parameters import MadeOnce, diagonal, first_of
 
 from .golden import AWKWARD_TEXTS, GOLDEN, read_lines, spelling_bytes
@@ -196,9 +197,8 @@ def test_layers_are_saved_with_them(tmp_path):
 
 def test_a_piece_that_is_an_added_token_too_is_named(tmp_path):
     AlbertTokenizer.english().save_pretrained(tmp_path)
-    recorded = json.loads((tmp_path / CONFIG_FILE).read_text())
     entries = {"124": _entries(content="the"), "4": _entries(content="[MASK]", normalized=False, special=True)}
-    (tmp_path / CONFIG_FILE).write_text(json.dumps({**recorded, "added_tokens_decoder": entries}))
+    change_json(tmp_path / CONFIG_FILE, added_tokens_decoder=entries)
     with pytest.warns(UserWarning, match="the piece 'the' as an added token too.*ids of texts with it may differ"):
         assert AlbertTokenizer.from_pretrained(tmp_path).added_tokens == {}
 
@@ -223,8 +223,7 @@ def _entries(**changes):
 )
 def test_files_of_transformers(tmp_path, config, ids, sentence):
     AlbertTokenizer.english().save_pretrained(tmp_path)
-    recorded = json.loads((tmp_path / CONFIG_FILE).read_text())
-    (tmp_path / CONFIG_FILE).write_text(json.dumps({**recorded, "added_tokens_decoder": config}))
+    change_json(tmp_path / CONFIG_FILE, added_tokens_decoder=config)
     if ids is not None:
         (tmp_path / "added_tokens.json").write_text(json.dumps(ids))
     if sentence is None:

@@ -3,6 +3,7 @@
 import gzip
 import itertools
 import json
+import re
 import unicodedata
 from dataclasses import asdict
 
@@ -184,15 +185,18 @@ def test_training_is_quiet(corpus, tmp_path, capfd):
     assert captured.out + captured.err == ""
 
 
-def test_the_largest_vocabulary_is_named_and_fits(tmp_path):
+@pytest.mark.parametrize("train", [train_sentencepiece, train_wordpiece])
+def test_the_largest_and_the_smallest_vocabulary_are_named_and_fit(tmp_path, train):
     path = tmp_path / "small.txt"
     path.write_text("one two three four five six seven eight nine ten\n" * 5)
-    with pytest.raises(ValueError, match=r"vocab_size=30000; the largest that fits is (\d+)\.") as raised:
-        train_sentencepiece([path], tmp_path / "out")
-    largest = int(str(raised.value).rstrip(".").split()[-1])
-    assert train_sentencepiece([path], tmp_path / "out", vocab_size=largest).vocab_size == largest
-    with pytest.raises(ValueError, match="the smallest that fits is"):
-        train_sentencepiece([path], tmp_path / "out", vocab_size=15)
+    for size, named in (
+        (30000, r"vocab_size=30000; the largest that fits is (\d+)\."),
+        (15, r"the smallest that fits is (\d+), or"),
+    ):
+        with pytest.raises(ValueError, match=named) as raised:
+            train([path], tmp_path / "out", vocab_size=size)
+        fits = int(re.search(named, str(raised.value))[1])
+        assert train([path], tmp_path / "out", vocab_size=fits).vocab_size == fits
 
 
 def test_a_file_that_is_not_utf8_is_named_with_the_byte(tmp_path):

@@ -99,19 +99,9 @@ def test_user_defined_symbols_are_pieces_once(corpus, tmp_path):
         train_wordpiece(corpus, tmp_path, user_defined_symbols=["[PAD]"])
 
 
-def test_the_largest_vocabulary_is_named_and_fits(tmp_path):
-    path = tmp_path / "small.txt"
-    path.write_text("one two three four five six seven eight nine ten\n" * 5)
-    with pytest.raises(ValueError, match=r"vocab_size=30000; the largest that fits is (\d+)\.") as raised:
-        train_wordpiece([path], tmp_path / "out")
-    largest = int(str(raised.value).rstrip(".").split()[-1])
-    assert train_wordpiece([path], tmp_path / "out", vocab_size=largest).vocab_size == largest
-    with pytest.raises(ValueError, match=r"the smallest that fits is (\d+), or") as raised:
-        train_wordpiece([path], tmp_path / "out", vocab_size=15)
-    smallest = int(str(raised.value).split(", or")[0].split()[-1])
-    assert train_wordpiece([path], tmp_path / "out", vocab_size=smallest).vocab_size == smallest
+def test_fewer_pieces_than_special_ones_are_refused(corpus, tmp_path):
     with pytest.raises(ValueError, match="`vocab_size` must be an integer"):
-        train_wordpiece([path], tmp_path / "out", vocab_size=3)
+        train_wordpiece([corpus], tmp_path / "out", vocab_size=3)
 
 
 def test_awkward_text_does_no_harm(tmp_path):
