@@ -228,16 +228,22 @@ def test_path_without_a_model(tmp_path):
     ("symbols", "message"),
     [
         ({}, r"lacks <pad>, \[CLS\], \[SEP\], \[MASK\]"),
-        (
-            {"pad_id": 0, "unk_id": 1, "user_defined_symbols": ["[CLS]", "[SEP]", "[MASK]"]},
-            r"where \[CLS\], .* are not",
+        (  # a word of the text
+            {
+                "pad_id": 0,
+                "unk_id": 1,
+                "control_symbols": ["[SEP]", "[MASK]"],
+                "model_type": "word",
+                "add_dummy_prefix": False,
+            },
+            r"where \[CLS\] are not",
         ),
     ],
 )
 def test_model_without_albert_s_special_pieces(tmp_path, symbols, message):
     settings = {"bos_id": -1, "eos_id": -1, "minloglevel": 2, "vocab_size": 30, "hard_vocab_limit": False} | symbols
     sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(["one two three four five six seven"] * 9), model_prefix=str(tmp_path / "m"), **settings
+        sentence_iterator=iter(["[CLS] one two three four five six"] * 9), model_prefix=str(tmp_path / "m"), **settings
     )
     with pytest.raises(ValueError, match=message):
         AlbertTokenizer.from_pretrained(tmp_path)

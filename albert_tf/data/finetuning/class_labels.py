@@ -25,7 +25,7 @@ def with_names(fields: Mapping[str, Any], features: Mapping[str, Feature], place
     try:
         return {name: named(value, features.get(name)) for name, value in fields.items()}
     except (AttributeError, IndexError, KeyError, TypeError) as error:
-        raise ValueError(f"{place}: a class label is not the number of one of its names ({error!r}).") from None
+        raise ValueError(f"{place}: a class label is not the number of one of its names ({error}).") from None
 
 
 def named(value: Any, feature: Feature) -> Any:
