@@ -115,7 +115,7 @@ def _at_once(function: Callable, *args):
     return function(*args)
 
 
-def _functions(model, step, note_shape: Callable) -> tuple[Callable, Callable]:
+def _functions(model, step, note_shape: Callable) -> tuple[Any, Any]:
     """One step from data, and `steps_per_execution` steps from an iterator; `note_shape` is called when they trace."""
     strategy = model.distribute_strategy
     with strategy.scope():
