@@ -9,7 +9,7 @@ from tests.toy_task import write_classifier
 @pytest.mark.parametrize(
     "name",
     [
-        *("config.json", "model.safetensors", "modules.json", "model.json", "recipe.json", "metrics.json"),
+        *("config.json", "model.safetensors", "modules.json", "model.json"),
         *("spiece.model", "tokenizer_config.json", "added_tokens.json"),
     ],
 )

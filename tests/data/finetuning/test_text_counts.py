@@ -56,8 +56,8 @@ def test_counts_of_stored_ids_are_those_of_the_first_time(tmp_path):
 
 
 def test_questions_choices_and_tags():
-    questions = [Question(str(number), text, "the old man") for number, text in enumerate(texts_of((3, 4, 5, 0)))]
-    assert counted(encode_questions, questions, 16, max_question_length=4) == (4, 1, 1)
+    questions = [Question(str(number), text, "the old man") for number, text in enumerate(texts_of((3, 4, 5)))]
+    assert counted(encode_questions, questions, 16, max_question_length=4) == (3, 1, 0)
     choices = [ChoiceQuestion("", WORD * context, "_", tuple(texts_of(row)), 0) for context, row in CHOICES]
     assert counted(encode_choices, choices, 12, 4) == (5, 2, 1)
     tagged = [TaggedText("", text) for text in texts_of((40, 0, 2))]
