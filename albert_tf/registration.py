@@ -17,6 +17,7 @@ _MODULE_OF = {
         "albert_tf.layers",
     ),
     **dict.fromkeys(("AdamW", "Lamb", "WarmupSchedule"), "albert_tf.optimizers"),
+    "OnProbabilities": "albert_tf.models.compiled",
     "TokenizerLayer": "albert_tf.tokenization",
     "HubEncoder": "albert_tf.export",
 }

@@ -188,7 +188,7 @@ def test_models_that_cannot_be_had(server, fetch):
         f"some/model is a gated model: accept its conditions on its page at {server.url}, then log in with "
         "`hf auth login`, or set HF_TOKEN."
     )
-    server.revisions["some/keras"] = {"main": {"config.json": b"{}", "tf_model.h5": b""}}
+    server.revisions["some/keras"] = {"main": {"config.json": b"{}", "flax_model.msgpack": b""}}
     assert fetch("some/keras").startswith(
         f"some/keras at {server.url} has no weights in a known format (model.safetensors, "
     )

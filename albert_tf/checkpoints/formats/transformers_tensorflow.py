@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from albert_tf.checkpoints.formats.hdf5 import read_hdf5
-
 _SUFFIX = ":0"
 _BIAS, _USED_BIAS = "predictions.bias", "predictions.decoder.bias"
 _LEAVES = {"kernel": "weight", "gamma": "weight", "embeddings": "weight", "beta": "bias"}
@@ -19,6 +17,8 @@ def read_tf_model(path: pathlib.Path) -> dict[str, np.ndarray]:
     Raises:
         ValueError: the file is damaged, or copies of a tensor differ.
     """
+    from albert_tf.checkpoints.formats.hdf5 import read_hdf5  # servers have no h5py
+
     try:
         arrays = read_hdf5(path.read_bytes())
     except ValueError as error:
