@@ -1,8 +1,11 @@
 """The pages' examples run: Python as it stands, one page after the other; command lines too where a page says so."""
 
+import os
 import pathlib
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 
@@ -38,6 +41,9 @@ def run_page(page: str, folder: pathlib.Path) -> int:
     for mark, argument, language, text in blocks(page):
         if mark == "file":
             (folder / argument).write_text(text, encoding="utf-8")
+        elif mark == "run" and "\ndone" in text:
+            commands = {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
+            subprocess.run(["bash", "-e", "-c", text], env=commands, check=True, capture_output=True)
         elif mark == "run":
             for _, *arguments in command_lines(text):
                 output_of(

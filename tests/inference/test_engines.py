@@ -20,7 +20,7 @@ HANGUL = unicodedata.normalize("NFD", "서울의 봄, 한국어 — and more")
 TEXTS = ["One short text.", LONG, "", "🙂 Ünïcödé,\u3000 1,000 Wörter 🙂🙂 ", HANGUL]
 MASKED = ["The old [MASK].", f"{LONG[:90]} [MASK] and [MASK]", "[MASK] 🙂", f"{HANGUL} [MASK]", "He [MASK]"]
 CONTEXTS = [LONG, "🙂 She wrote it.", HANGUL, "In 1811, or so.", " ".join(map(str, range(99, 200)))]
-QUESTIONS = {"question": [*TEXTS[:2], HANGUL, "", "Who? 🙂"], "context": CONTEXTS}
+QUESTIONS = {"question": [*TEXTS[:2], HANGUL, "When?", "Who? 🙂"], "context": CONTEXTS}
 CHOICES = [["one", "🙂"], ["a b", LONG], [HANGUL, "y"], ["now", ""], ["London", "Rome"]]
 INPUTS = {
     **{kind: {"text": TEXTS} for kind in ("classifier", "regression", "multi_label", "tags", "embedding")},
