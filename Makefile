@@ -7,7 +7,7 @@ DEMO_STAMP := .venv/.installed-for-demo
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs lock release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras test-tpu tpu-memory
+.PHONY: docs lock release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras test-tpu test-gpu tpu-memory gpu-memory
 
 # $(call install,HOW,ENVIRONMENT,WHAT): makes an environment with `HOW ENVIRONMENT` and installs there. uv takes a third
 # of the time of pip, which remains for registries that only its own configuration names.
@@ -124,19 +124,20 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 			tests/models/test_texts.py || exit 1; \
 	done
 
-# TensorFlow and JAX with the compiler of TPUs, which needs no TPU.
-.venv-tpu/.installed: tests/tpu/requirements.txt pyproject.toml
-	$(call install,$(PYTHON) -m venv --clear,.venv-tpu,--editable . --requirement $<)
+# TensorFlow and JAX with the compilers of TPUs and of GPUs, which need neither.
+.venv-tpu/.installed .venv-gpu/.installed: .venv-%/.installed: tests/accelerators/requirements-%.txt pyproject.toml
+	$(call install,$(PYTHON) -m venv --clear,.venv-$*,--editable . --requirement $<)
 	@touch $@
 
-test-tpu: .venv-tpu/.installed
+test-tpu test-gpu: test-%: .venv-%/.installed
 	for backend in tensorflow jax; do \
-		KERAS_BACKEND=$$backend .venv-tpu/bin/python -m pytest --override-ini addopts=-ra tests/tpu || exit 1; \
+		KERAS_BACKEND=$$backend .venv-$*/bin/python -m pytest --override-ini addopts=-ra tests/accelerators/test_$* \
+			|| exit 1; \
 	done
 
-# Writes tests/tpu/memory.md.
-tpu-memory: .venv-tpu/.installed
-	KERAS_BACKEND=tensorflow .venv-tpu/bin/python -m tests.tpu.memory
+# They write tests/accelerators/tpu_memory.md and the like.
+tpu-memory gpu-memory: %-memory: .venv-%/.installed
+	KERAS_BACKEND=tensorflow .venv-$*/bin/python -m tests.accelerators.$*_memory
 
 # The oldest Keras that pyproject.toml allows, the newest, and what becomes the next; for a newer nightly, remove its
 # environment.

@@ -12,7 +12,7 @@ import numpy as np
 from albert_tf.inference.constant_weights import ConstantWeights, are_fast
 from albert_tf.inference.network import INPUTS, P_MASK
 from albert_tf.inference.progress import show_compiling
-from albert_tf.layers.kernels import fastest_for_inference, inference_with, runs_on_tpu
+from albert_tf.layers.kernels import fastest_for_inference, inference_with, runs_on
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.models.base import AlbertBase
 
@@ -83,7 +83,7 @@ class KerasNetwork:
         import tensorflow as tf
 
         tensors, names = {name: tf.convert_to_tensor(array) for name, array in inputs.items()}, tuple(sorted(inputs))
-        if self._few_shapes and not runs_on_tpu():  # whose programs run within a strategy
+        if self._few_shapes and not runs_on("tpu"):  # whose programs run within a strategy
             shapes = tuple((name, inputs[name].shape) for name in names)
             self._num_batches_of[shapes] += 1
             if self._num_batches_of[shapes] == BATCHES_BEFORE_XLA + 1:

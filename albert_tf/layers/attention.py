@@ -66,27 +66,32 @@ class AttentionBlock(AlbertLayer):
             layer.build((None, self.config.hidden_size))  # of the rank that the layer normalisation is called with
         self.built = True
 
-    def prepare(self, kernels: Plain) -> tuple[DenseWeights, DenseWeights]:
-        """The weights of query, key and value, concatenated, and of the output, once for all calls of a step."""
+    def prepare(self, kernels: Plain, training: bool) -> tuple[tuple[DenseWeights, ...], DenseWeights]:
+        """The weights of query, key and value, concatenated or not, and of the output, once for all calls of a step."""
         scale = 1.0 / math.sqrt(self.config.head_size) if kernels.scales_queries else 1.0
-        matrices = (self.query.kernel * scale, self.key.kernel, self.value.kernel)
-        biases = (self.query.bias * scale, self.key.bias, self.value.bias)
-        matrix, bias = ops.concatenate(matrices, axis=1), ops.concatenate(biases, axis=0)  # [D, 3 D], [3 D]
-        qkv = DenseWeights(self.in_compute_dtype(matrix), self.in_compute_dtype(bias))
-        return qkv, self.weights_of(self.output_projection)
+        matrices = [self.query.kernel * scale, self.key.kernel, self.value.kernel]
+        biases = [self.query.bias * scale, self.key.bias, self.value.bias]
+        if not kernels.splits_products(training and self.probability_dropout.rate > 0):
+            matrices, biases = [ops.concatenate(matrices, axis=1)], [ops.concatenate(biases, axis=0)]  # [D, 3 D], [3 D]
+        qkv = [DenseWeights(*map(self.in_compute_dtype, weights)) for weights in zip(matrices, biases, strict=True)]
+        return tuple(qkv), self.weights_of(self.output_projection)
 
     def call(self, hidden, bias=None, training=False, return_attention_scores=True):
         kernels = for_layers()
-        return self.apply(hidden, bias, self.prepare(kernels), kernels, training, return_attention_scores)
+        return self.apply(hidden, bias, self.prepare(kernels, training), kernels, training, return_attention_scores)
 
     def apply(self, hidden, mask, weights, kernels: Plain, training: bool, return_scores: bool) -> AttentionOutput:
         """As a call, with weights that were prepared for these kernels."""
         (qkv_weights, output_weights), width, shape = weights, self.config.hidden_size, ops.shape(hidden)
-        qkv = flat_linear(hidden, qkv_weights)  # [B L, 3 D]
-        qkv = ops.reshape(qkv, (*shape[:2], 3, self.config.num_attention_heads, self.config.head_size))
+        heads = (self.config.num_attention_heads, self.config.head_size)
+        qkv = [flat_linear(hidden, part) for part in qkv_weights]  # [B L, 3 D], or [B L, D] each
+        if len(qkv) > 1:
+            qkv = [ops.reshape(part, (*shape[:2], *heads)) for part in qkv]
+        else:
+            qkv = ops.reshape(qkv[0], (*shape[:2], 3, *heads))
         dropouts = [self.probability_dropout, *([] if self.block_size is None else [self.first_dropout])]
         context, probabilities = kernels.attend(qkv, mask, dropouts, training, self.block_size, return_scores)
         projected = flat_linear(ops.reshape(context, (-1, width)), output_weights)  # [B L, D]
         projected = self.output_dropout(projected, training=training)
-        attended = kernels.add_and_normalize(projected, ops.reshape(hidden, (-1, width)), self.layer_norm)
+        attended = kernels.add_and_normalize(projected, ops.reshape(hidden, (-1, width)), self.layer_norm, training)
         return AttentionOutput(ops.reshape(attended, shape), probabilities)

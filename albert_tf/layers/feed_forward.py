@@ -42,13 +42,13 @@ class FeedForwardBlock(AlbertLayer):
         self.layer_norm.build((None, self.config.hidden_size))  # of the rank that it is called with
         self.built = True
 
-    def prepare(self, kernels: Plain) -> tuple[DenseWeights, DenseWeights]:
+    def prepare(self, kernels: Plain, training: bool) -> tuple[DenseWeights, DenseWeights]:
         """The weights of both dense layers, once for all calls of a step."""
         return self.weights_of(self.intermediate), self.weights_of(self.output_projection)
 
     def call(self, hidden, training=False):
         kernels = for_layers()
-        return self.apply(hidden, self.prepare(kernels), kernels, training)
+        return self.apply(hidden, self.prepare(kernels, training), kernels, training)
 
     def apply(self, hidden, weights, kernels: Plain, training: bool):
         """As a call, with weights that were prepared for these kernels."""
@@ -56,4 +56,4 @@ class FeedForwardBlock(AlbertLayer):
         flat = ops.reshape(hidden, (-1, self.config.hidden_size))  # [B L, D]
         inner = kernels.activate(ops.matmul(flat, kernel), bias, self.config.hidden_act, training)  # [B L, F]
         outer = self.dropout(flat_linear(inner, output_weights), training=training)
-        return ops.reshape(kernels.add_and_normalize(outer, flat, self.layer_norm), ops.shape(hidden))
+        return ops.reshape(kernels.add_and_normalize(outer, flat, self.layer_norm, training), ops.shape(hidden))

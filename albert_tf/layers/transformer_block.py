@@ -83,7 +83,7 @@ class TransformerBlock(AlbertLayer):
         kernels = for_layers()
         if mask is not None and len(mask.shape) != 4:
             mask = kernels.mask(mask)
-        weights = tuple(half.prepare(kernels) for half in self.halves)
+        weights = tuple(half.prepare(kernels, training) for half in self.halves)
         hidden, scores = self.apply(hidden, mask, weights, kernels, training, return_attention_scores)
         return (hidden, scores) if return_attention_scores else hidden
 
@@ -113,10 +113,10 @@ class TransformerBlock(AlbertLayer):
 
 
 def with_prepared_weights(
-    blocks: Sequence[TransformerBlock], kernels: Plain, after_use: Callable | None = None
+    blocks: Sequence[TransformerBlock], kernels: Plain, training: bool, after_use: Callable | None = None
 ) -> Iterator[tuple[TransformerBlock, tuple]]:
     """Each block with its weights, prepared once for halves that blocks share; `after_use` changes them for later."""
-    prepared = {half: half.prepare(kernels) for half in halves_of(blocks)}
+    prepared = {half: half.prepare(kernels, training) for half in halves_of(blocks)}
     for block in blocks:
         yield block, tuple(prepared[half] for half in block.halves)
         if after_use is not None:

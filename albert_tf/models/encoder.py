@@ -101,7 +101,7 @@ class AlbertEncoder(AlbertBase):
         if not (output_hidden_states or output_attentions) and (self.scan_layers or (self.remat_span and training)):
             hidden = call_otherwise(self, hidden, mask, kernels, training)
         else:
-            for block, weights in with_prepared_weights(self.transformer_blocks, kernels):
+            for block, weights in with_prepared_weights(self.transformer_blocks, kernels, training):
                 hidden, scores = block.apply(hidden, mask, weights, kernels, training, output_attentions)
                 states.append(hidden)
                 attentions.append(scores)

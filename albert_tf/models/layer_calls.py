@@ -37,7 +37,7 @@ def call_recomputed(blocks: Sequence[TransformerBlock], hidden, mask, kernels: P
     Returns:
         Float tensor [B, L, D].
     """
-    calls = list(with_prepared_weights(blocks, kernels, for_later_uses))
+    calls = list(with_prepared_weights(blocks, kernels, True, for_later_uses))
     for first in range(0, len(calls), span):
         some, weights = zip(*calls[first : first + span])
 
@@ -52,7 +52,7 @@ def call_recomputed(blocks: Sequence[TransformerBlock], hidden, mask, kernels: P
 
 def call_in_loop(blocks: Sequence[TransformerBlock], hidden, mask, kernels: Plain, training: bool):
     """Calls blocks that share all weights in a loop; arguments as in `call_recomputed`."""
-    turn = list(with_prepared_weights(list(dict.fromkeys(blocks)), kernels))
+    turn = list(with_prepared_weights(list(dict.fromkeys(blocks)), kernels, training))
 
     def apply(hidden):
         for block, weights in turn:

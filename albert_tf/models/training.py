@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from albert_tf.keras_internals import DotNotTrackScope
-from albert_tf.layers.kernels import for_layers, for_own_step, runs_on_tpu
+from albert_tf.layers.kernels import for_layers, for_own_step, runs_on
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, on_probabilities, without_accuracy
 from albert_tf.models.distillation import Distillation, Imitation
@@ -115,7 +115,7 @@ class TrainableModel(CheckedModel):
             ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
                 accumulates gradients itself.
         """
-        if keras.backend.backend() == "tensorflow" and runs_on_tpu():
+        if keras.backend.backend() == "tensorflow" and runs_on("tpu"):
             kwargs["jit_compile"] = False
         self.gradient_accumulation_steps = count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
         encoder: Any = getattr(self, "encoder", self)

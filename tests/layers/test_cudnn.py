@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf import AlbertEncoder, AlbertForSequenceClassification
 from albert_tf.layers import kernels
 from albert_tf.layers.kernels import Plain, tensorflow_gpu
+from albert_tf.layers.kernels.gpu import JaxGpu
 from albert_tf.layers.kernels.tensorflow_cpu import OneDnn, Programs
 from albert_tf.layers.kernels.tensorflow_gpu import CuDnn
 from albert_tf.trainer import parse_recipe
@@ -44,26 +45,26 @@ def emulated(monkeypatch):
 def emulate(target: str, operands: list, config: dict) -> list:
     """The results of a call: context and logarithms of sums, or gradients; products as its configuration names them."""
 
-    def product(name: str, left, right):
-        numbers = config[f"{name}_dot_dimension_numbers"]
-        letters = [list("bnlk"), list("bnst")]
-        for side, axes in zip(("lhs", "rhs"), letters, strict=True):
-            assert numbers[f"{side}_batch_dimensions"] == ["0", "1"]
-            (axis,) = numbers[f"{side}_contracting_dimensions"]
-            axes[int(axis)] = "c"
-        kept = [letter for axes in letters for letter in axes[2:] if letter != "c"]
-        return tf.einsum(f"{''.join(letters[0])},{''.join(letters[1])}->bn{''.join(kept)}", left, right)
+    def product(name: str, left, right, is_of_logits: bool = False):
+        """[B, N, L, L] or, by default, [B, L, N, H]."""
+        numbers, letters = config[f"{name}_dot_dimension_numbers"], []
+        for side, others in (("lhs", "lk"), ("rhs", "st")):
+            batch, (contracted,) = (numbers[f"{side}_{kind}_dimensions"] for kind in ("batch", "contracting"))
+            left_over = iter(others)
+            names = {batch[0]: "b", batch[1]: "n", contracted: "c"}
+            letters.append("".join(names.get(str(axis)) or next(left_over) for axis in range(4)))
+        return tf.einsum(f"{letters[0]},{letters[1]}->{'bnls' if is_of_logits else 'blns'}", left, right)
 
     query, key, value, *others = operands
     if not target.endswith("Backward"):
-        logits = config["fmha_scale"] * product("bmm1", query, key) + sum(others)
+        logits = config["fmha_scale"] * product("bmm1", query, key, True) + sum(others)
         return [product("bmm2", tf.nn.softmax(logits), value), tf.reduce_logsumexp(logits, axis=-1)]
     normalizers, gradient, *bias, context = others
-    logits = config["fmha_scale"] * tf.matmul(query, key, transpose_b=True) + sum(bias)
+    logits = config["fmha_scale"] * tf.einsum("blnh,bsnh->bnls", query, key) + sum(bias)
     probabilities = tf.exp(logits - normalizers[..., None])
-    to_probabilities = product("bmm2_grad_gemm2", gradient, value)
-    to_logits = probabilities * (to_probabilities - tf.reduce_sum(gradient * context, axis=-1, keepdims=True))
-    to_logits *= config["fmha_scale"]
+    to_probabilities = product("bmm2_grad_gemm2", gradient, value, True)
+    of_rows = tf.einsum("blnh,blnh->bnl", gradient, context)[..., None]
+    to_logits = config["fmha_scale"] * probabilities * (to_probabilities - of_rows)
     return [
         product("bmm1_grad_gemm2", to_logits, key),
         product("bmm1_grad_gemm1", to_logits, query),
@@ -80,13 +81,13 @@ def make_encoder(kernels: Plain, dtype: str = "mixed_bfloat16", **changes) -> Al
     return encoder
 
 
-def values_and_gradients(encoder: AlbertEncoder, inputs: dict) -> list[np.ndarray]:
+def values_and_gradients(encoder: AlbertEncoder, inputs: dict, training: bool = True) -> list[np.ndarray]:
     """The output, and the gradients of all variables, of a program of XLA."""
 
     @tf.function(jit_compile=True)
     def run(inputs):
         with tf.GradientTape() as tape:
-            output = tf.cast(encoder(inputs, training=True)["sequence_output"], "float32")
+            output = tf.cast(encoder(inputs, training=training)["sequence_output"], "float32")
             loss = tf.reduce_sum(output * np.cos(np.arange(output.shape[-1])).astype("float32"))
         weights = [variable.value for variable in encoder.trainable_variables if "pooler" not in variable.path]
         return [output, *(tf.convert_to_tensor(gradient) for gradient in tape.gradient(loss, weights))]
@@ -107,6 +108,16 @@ def test_outputs_and_gradients_are_those_of_the_plain_form(kind, dtype, toleranc
     for expected, found in zip(plain, fast, strict=True):
         scale = max(np.abs(expected).max(), 1.0)
         np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("fast", [CuDnn, JaxGpu])
+@pytest.mark.parametrize("training", [False, True])
+def test_all_but_attention_in_full_precision(training, fast):
+    inputs, changes = make_masked_inputs("full", LENGTH), {"dtype": "float32", "num_hidden_layers": 3}
+    plain, found = (values_and_gradients(make_encoder(way(), **changes), inputs, training) for way in (Plain, fast))
+    assert len(plain) > 10
+    for expected, array in zip(plain, found, strict=True):
+        np.testing.assert_allclose(array, expected, rtol=0, atol=2e-6 * max(np.abs(expected).max(), 1.0))
 
 
 @pytest.mark.parametrize("way", first_of([{"scan_layers": True}, {"remat": "block"}]), ids=str)
@@ -137,15 +148,18 @@ def test_calls_are_those_of_jax(dtype, kind):
             context = tensorflow_gpu.flash_attention(query, key, value, *bias)
         return tape.gradient(context, [query, key, value], query)
 
-    tensors = [tf.zeros([2, 3, 8, 16], dtype)] * 3 + [tf.zeros([2, 1, 8, 8], dtype)] * (kind == "masked")
+    tensors = [tf.zeros([2, 8, 3, 16], dtype)] * 3 + [tf.zeros([2, 1, 8, 8], dtype)] * (kind == "masked")
     found = calls_in(gradient.experimental_get_compiler_ir(*tensors)(stage="hlo"))
     assert without_zeros(found) == without_zeros(CALLS[f"{dtype} {kind}"])
 
 
 def calls_in(program: str) -> list[dict]:
     """The custom calls of a program in HLO, in order, as in the golden file."""
-    types = r"\w+\[[\d,]*\]"
-    pattern = r"= \((.*?)\) custom-call\((.*?)\), custom_call_target=\"(.*?)\".*?, backend_config=(\{.*\})$"
+    types = r"\w+\[[\d,]*\]\{[\d,]*\}"
+    pattern = (
+        r"= \((.*?)\) custom-call\(.*?custom_call_target=\"(.*?)\", operand_layout_constraints=\{(.*?)\}, api_version"
+        r".*?, backend_config=(\{.*\})$"
+    )
     return [
         {
             "target": target,
@@ -153,7 +167,7 @@ def calls_in(program: str) -> list[dict]:
             "results": re.findall(types, results),
             "config": json.loads(config),
         }
-        for results, operands, target, config in re.findall(pattern, program, re.MULTILINE)
+        for results, target, operands, config in re.findall(pattern, program, re.MULTILINE)
     ]
 
 
@@ -170,7 +184,7 @@ def without_zeros(value):
 def num_calls(function: tf.types.experimental.PolymorphicFunction, *arguments) -> int:
     """How many custom calls the graph of a function has."""
     graph = function.get_concrete_function(*arguments).graph
-    return sum(operation.type == "XlaCustomCallV2" for operation in graph.get_operations())
+    return sum(operation.type == "XlaCallModule" for operation in graph.get_operations())
 
 
 @pytest.mark.parametrize(
@@ -219,7 +233,7 @@ def test_a_bias_that_is_no_mask_and_what_keras_disables():
 
     def call(mask):
         way = CuDnn()
-        return attention.apply(hidden, mask, attention.prepare(way), way, False, False).hidden
+        return attention.apply(hidden, mask, attention.prepare(way, False), way, False, False).hidden
 
     def calls(mask):
         return num_calls(tf.function(call, jit_compile=True), mask)

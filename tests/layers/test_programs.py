@@ -31,7 +31,7 @@ def values_and_gradients(kind, kernels: Plain, dtype: str, dropout: float = 0.0,
     def run(hidden):
         with tf.GradientTape() as tape:
             tape.watch(hidden)
-            found = block.apply(hidden, *before, block.prepare(kernels), kernels, True, *after)
+            found = block.apply(hidden, *before, block.prepare(kernels, True), kernels, True, *after)
             found = tf.cast(getattr(found, "hidden", found), "float32")
             loss = tf.reduce_sum(found * np.cos(np.arange(64)).astype("float32"))
         return found, tape.gradient(loss, [hidden, *(variable.value for variable in block.trainable_variables)])

@@ -8,7 +8,8 @@ inference, chosen by backend, processor and mode; layers that are called alone h
 | TensorFlow | a CPU              | `Programs`                            | `OneDnn`, where oneDNN is on     | `Plain` |
 | TensorFlow | NVIDIA since A100  | `CuDnn`                               | `CuDnn`, in exports `Plain`      | `CuDnn` |
 | TensorFlow | other accelerators | `Plain`                               | `Plain`                          | `Plain` |
-| JAX, torch | any                | `Fused`                               | `Fused`                          | `Fused` |
+| JAX        | a GPU              | `JaxGpu`                              | `JaxGpu`                         | `JaxGpu`|
+| JAX, torch | others             | `Fused`                               | `Fused`                          | `Fused` |
 
 `CuDnn` computes as `Plain` where XLA does not compile, which it sees when a graph is made.
 """
@@ -32,8 +33,8 @@ __all__ = [
     "inference_with",
     "lacks_flash_attention",
     "mask_to_bias",
+    "runs_on",
     "runs_on_cpu",
-    "runs_on_tpu",
 ]
 
 # Kernels of an encoder change only while a graph of it is made.
@@ -42,6 +43,10 @@ _CHANGING = threading.RLock()
 
 def for_layers() -> Plain:
     """Those of the backend, for every mode."""
+    if keras.backend.backend() == "jax" and runs_on("gpu"):
+        from albert_tf.layers.kernels.gpu import JaxGpu
+
+        return JaxGpu()
     if keras.backend.backend() != "tensorflow":
         from albert_tf.layers.kernels.fused import Fused
 
@@ -128,6 +133,6 @@ def runs_on_cpu() -> bool:
     return keras.distribution.list_devices()[0].startswith("cpu")
 
 
-def runs_on_tpu() -> bool:
-    """Whether there is a TPU."""
-    return keras.distribution.list_devices()[0].startswith("tpu")
+def runs_on(kind: str) -> bool:
+    """Whether there is a "gpu" or a "tpu", not on PyTorch."""
+    return keras.distribution.list_devices()[0].startswith(kind)

@@ -31,7 +31,7 @@ class Fused(Plain):
             return super().attend(qkv, mask, dropouts, training, block_size, return_scores)
         if block_size is not None:
             return self._by_heads(qkv, mask, block_size, [functools.partial(_attend_in_rows, training=training)] * 2)
-        query, key, value = ops.unstack(qkv, 3, axis=2)  # [B, L, N, H] each
+        query, key, value = qkv if isinstance(qkv, list) else ops.unstack(qkv, 3, axis=2)  # [B, L, N, H] each
         return _attend(query, key, value, mask, training), None
 
 

@@ -41,6 +41,14 @@ class Plain:
     scales_queries = True
     """Whether the weights of queries are multiplied by 1 / sqrt(H), once for all layer calls, or else the logits."""
 
+    def splits_products(self, has_dropout: bool) -> bool:
+        """Whether queries, keys and values are three products, or else one, which is then sliced.
+
+        Args:
+            has_dropout: bool. Whether there is dropout of probabilities.
+        """
+        return False
+
     def mask(self, attention_mask):
         """What `attend` takes for a mask [B, M] or [B, L, M] of ones (attend) and zeros."""
         return mask_to_bias(attention_mask)
@@ -49,7 +57,8 @@ class Plain:
         """Multi-head attention.
 
         Args:
-            qkv: float tensor [B, L, 3, N, H], queries, keys and values; see `scales_queries`.
+            qkv: float tensor [B, L, 3, N, H], queries, keys and values, or a list of three tensors [B, L, N, H];
+                see `scales_queries` and `splits_products`.
             mask: None; booleans (True = attend) or a bias of the logits, [B, 1, 1 or L, M].
             dropouts: Dropout layer of the probabilities; with `block_size` another one, of those of the first token.
             training: bool. Whether dropout is on.
@@ -65,8 +74,10 @@ class Plain:
 
     def _by_heads(self, qkv, mask, block_size: int | None, ways):
         """Attention by functions that take queries, keys and values [B, N, L, H], and a bias."""
-        # A single transpose for all three; unstacking and its gradient are then free.
-        query, key, value = ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)  # [B, N, L, H] each
+        if isinstance(qkv, list):
+            query, key, value = (ops.transpose(tensor, (0, 2, 1, 3)) for tensor in qkv)  # [B, N, L, H] each
+        else:  # a single transpose for all three; unstacking and its gradient are then free
+            query, key, value = ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)
         bias = mask_to_bias(mask) if mask is not None and is_mask(mask) else mask
         if block_size is None:
             context, probabilities = ways[0](query, key, value, bias)
@@ -92,6 +103,6 @@ class Plain:
         """The activation of `x + bias`, [B L, F] and [F]."""
         return (ACTIVATIONS if training else FUSED_ACTIVATIONS)[activation](ops.add(x, bias))
 
-    def add_and_normalize(self, x, residual, layer_norm: keras.layers.LayerNormalization):
+    def add_and_normalize(self, x, residual, layer_norm: keras.layers.LayerNormalization, training: bool):
         """`layer_norm` of `x + residual`, [B L, D] each."""
         return layer_norm(x + residual)  # `ops.add` takes a residual without rows for a bias

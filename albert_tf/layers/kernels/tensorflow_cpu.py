@@ -33,7 +33,7 @@ class Programs(Plain):
     def activate(self, x, bias, activation, training):
         return bias_gelu(x, bias) if activation == "gelu_new" else super().activate(x, bias, activation, training)
 
-    def add_and_normalize(self, x, residual, layer_norm):
+    def add_and_normalize(self, x, residual, layer_norm, training):
         return add_and_normalize(x, residual, layer_norm)
 
 
@@ -60,7 +60,7 @@ class OneDnn(Plain):
             return super().softmax(logits, bias)
         return keras.ops.softmax(logits if bias is None else logits + keras.ops.cast(bias, logits.dtype), axis=-1)
 
-    def add_and_normalize(self, x, residual, layer_norm):
+    def add_and_normalize(self, x, residual, layer_norm, training):
         return normalize(x + residual, layer_norm)
 
 
@@ -120,7 +120,7 @@ def add_and_normalize(x, residual, layer_norm: keras.layers.LayerNormalization):
     def operations(total, gamma, beta):
         normalized, inverse = _standardized(epsilon, total)
         scaled = tf.cast(normalized * gamma + beta, total.dtype)
-        return scaled, lambda gradient: _scaled_gradient(normalized, inverse, gamma, gradient)
+        return scaled, lambda gradient: scaled_gradient(normalized, inverse, gamma, gradient)
 
     weights = [tf.cast(weight, tf.float32) for weight in (layer_norm.gamma, layer_norm.beta)]
     return program(x, residual, *weights) if _is_fixed(x) else operations(x + residual, *weights)
@@ -183,7 +183,7 @@ def _norm(x, residual, gamma, beta, epsilon: float):
 @_compiled
 def _norm_gradient(x, residual, gamma, gradient, epsilon: float):
     """The gradients of `_norm` for `x` and `residual` [R, D], the same, and for `gamma` and `beta` [D]."""
-    return _scaled_gradient(*_standardized(epsilon, x, residual), gamma, gradient)
+    return scaled_gradient(*_standardized(epsilon, x, residual), gamma, gradient)
 
 
 def _standardized(epsilon: float, *terms):
@@ -194,7 +194,7 @@ def _standardized(epsilon: float, *terms):
     return centred * inverse, inverse
 
 
-def _scaled_gradient(normalized, inverse, gamma, gradient):
+def scaled_gradient(normalized, inverse, gamma, gradient):
     """The gradients for what was standardized, and for `gamma` and `beta`."""
     dtype, gradient = gradient.dtype, tf.cast(gradient, tf.float32)
     scaled = gradient * gamma

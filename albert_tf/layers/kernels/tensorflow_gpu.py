@@ -1,8 +1,8 @@
-"""cuDNN's flash attention for TensorFlow on GPUs, within XLA; `plain.py` says what it computes.
+"""Forms for TensorFlow on GPUs, within XLA: cuDNN's flash attention, and what XLA makes fewer kernels of.
 
-TensorFlow has no operation for it, but XLA makes calls of cuDNN of the custom calls below, the same as JAX's. No tensor
-[B, N, L, L] is kept. With a prototype of it, base in bfloat16 at 64 x 512 trained 1.24 times as fast on an H100, and
-inference was 1.36 times as fast.
+TensorFlow has no operation for this attention, but XLA makes calls of cuDNN of the custom calls below, the same as
+JAX's. No tensor [B, N, L, L] is kept. The calls are modules of StableHLO, which can say in what order the axes of a
+result are stored, so that none is transposed.
 
 Letters: B batch, L sequence, N heads, H head size.
 
@@ -11,23 +11,29 @@ References:
 """
 
 import json
+import math
 from typing import Any
 
 import keras
 import tensorflow as tf
-from tensorflow.compiler.tf2xla.ops.gen_xla_ops import xla_custom_call_v2
+from tensorflow.compiler.tf2xla.ops.gen_xla_ops import xla_call_module, xla_optimization_barrier
 from tensorflow.python.ops.control_flow_util import GraphOrParentsInXlaContext
 
+from albert_tf.layers.kernels.gpu import moments, normalize, scaled, weights_of
 from albert_tf.layers.kernels.plain import Plain, is_mask, mask_to_bias
+from albert_tf.layers.kernels.tensorflow_cpu import scaled_gradient
 
-_ELEMENT_TYPES = {tf.bfloat16: "BF16", tf.float16: "F16"}
-# Axes of each product, [B, N, L, L or H] all: the contracted one of the left factor, and of the right one.
-_PRODUCTS = {"bmm1": (3, 3), "bmm2": (3, 2)}
+_NAMES = {tf.bfloat16: "bf16", tf.float16: "f16", tf.float32: "f32"}
+_MODULE_VERSION = 4  # of the operation: modules as text, without checks of the platform
+# Of each product the contracted axes of both factors, and the axes of B and N of both, which are queries, keys, values
+# or contexts [B, L, N, H], or logits [B, N, L, L].
+_ROWS, _LOGITS = ("0", "2"), ("0", "1")
+_PRODUCTS = {"bmm1": (3, 3, _ROWS, _ROWS), "bmm2": (3, 1, _LOGITS, _ROWS)}
 _GRADIENT_PRODUCTS = {
-    "bmm1_grad_gemm1": (2, 2),
-    "bmm1_grad_gemm2": (3, 2),
-    "bmm2_grad_gemm1": (2, 2),
-    "bmm2_grad_gemm2": (3, 3),
+    "bmm1_grad_gemm1": (2, 1, _LOGITS, _ROWS),
+    "bmm1_grad_gemm2": (3, 1, _LOGITS, _ROWS),
+    "bmm2_grad_gemm1": (2, 1, _LOGITS, _ROWS),
+    "bmm2_grad_gemm2": (3, 3, _ROWS, _ROWS),
 }
 
 
@@ -38,6 +44,9 @@ class CuDnn(Plain):
     whether the ones of a mask come first is not known when a graph is made.
     """
 
+    def splits_products(self, has_dropout):
+        return not has_dropout  # as `JaxGpu`
+
     def mask(self, attention_mask):
         """Booleans [B, 1, 1, L] or [B, 1, L, L]; only of a bias that is a mask nobody needs the gradient."""
         mask = keras.ops.cast(attention_mask, "bool")
@@ -45,21 +54,55 @@ class CuDnn(Plain):
 
     def attend(self, qkv, mask, dropouts, training, block_size=None, return_scores=False):
         has_dropout = training and dropouts[0].rate > 0
-        if return_scores or has_dropout or block_size is not None or not is_mask(mask) or not _is_possible(qkv):
+        if return_scores or has_dropout or block_size is not None or not is_mask(mask) or not _is_possible(qkv[0]):
             return super().attend(qkv, mask, dropouts, training, block_size, return_scores)
         if mask is not None:
-            shape = (qkv.shape[0], 1, qkv.shape[1], qkv.shape[1])  # cuDNN takes no other
-            mask = tf.broadcast_to(tf.cast(mask_to_bias(mask), qkv.dtype), shape)
-        return self._by_heads(qkv, mask, None, [lambda *tensors: (flash_attention(*tensors), None)])
+            batch, length, *_ = qkv[0].shape
+            mask = tf.broadcast_to(tf.cast(mask_to_bias(mask), qkv[0].dtype), (batch, 1, length, length))
+        return flash_attention(*qkv, mask), None
+
+    def activate(self, x, bias, activation, training):
+        """In inference, GELU as XLA finds it after a product; in training it is kept for the gradient anyway."""
+        if activation != "gelu_new" or training or not _is_within_xla():
+            return super().activate(x, bias, activation, training)
+        x = keras.ops.add(x, bias)
+        return x * (0.5 * (1.0 + tf.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * (x * x * x)))))
+
+    def add_and_normalize(self, x, residual, layer_norm, training):
+        if not _is_within_xla():
+            return super().add_and_normalize(x, residual, layer_norm, training)
+        return (_with_gradient if training else normalize)(x + residual, layer_norm)
 
 
-def _is_possible(qkv) -> bool:
-    """Whether XLA compiles this, and cuDNN attends with queries, keys and values [B, L, 3, N, H] like these."""
-    if tf.executing_eagerly() or not GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
+def _with_gradient(x, layer_norm):
+    """`layer_norm` of a tensor [R, D] with a gradient that reads what it needs once."""
+    *weights, epsilon = weights_of(layer_norm)
+
+    @tf.custom_gradient
+    def apply(x, gamma, beta):
+        mean, mean_of_squares = moments(x)
+
+        def backward(gradient):
+            inverse = tf.math.rsqrt(mean_of_squares - tf.square(mean) + epsilon)
+            to_x, *others = scaled_gradient((tf.cast(x, tf.float32) - mean) * inverse, inverse, gamma, gradient)
+            # Without a barrier, what sums it up for a bias would have it in float32, and both would be written.
+            return *xla_optimization_barrier([to_x]), *others
+
+        return scaled(mean, mean_of_squares, x, gamma, beta, epsilon), backward
+
+    return apply(x, *weights)
+
+
+def _is_within_xla() -> bool:
+    """Whether XLA compiles the graph that is being made."""
+    return not tf.executing_eagerly() and GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph())
+
+
+def _is_possible(query) -> bool:
+    """Whether XLA compiles this, and cuDNN attends with queries, keys and values [B, L, N, H] like these."""
+    if not _is_within_xla() or not query.shape.is_fully_defined() or query.dtype not in (tf.bfloat16, tf.float16):
         return False
-    if not qkv.shape.is_fully_defined() or qkv.dtype not in _ELEMENT_TYPES:
-        return False
-    _, length, _, _, size = qkv.shape
+    _, length, _, size = query.shape
     is_wanted = keras.config.is_flash_attention_enabled() is not False
     return is_wanted and length % 2 == 0 and size % 8 == 0 and size <= 128  # of odd lengths there is no gradient
 
@@ -68,14 +111,15 @@ def flash_attention(query, key, value, bias=None):
     """The context of full attention.
 
     Args:
-        query, key, value: bfloat16 or float16 tensors [B, N, L, H] of known shape; the query is scaled.
+        query, key, value: bfloat16 or float16 tensors [B, L, N, H] of known shape; the query is scaled.
         bias: None, or a tensor [B, 1, L, L] of the same type added to the logits, without a gradient.
 
     Returns:
-        Tensor [B, N, L, H].
+        Tensor [B, L, N, H].
     """
     name, others = ("__cudnn$fmhaSoftmax", []) if bias is None else ("__cudnn$fmhaScaleBiasSoftmax", [bias])
-    sums = tf.TensorSpec(query.shape[:-1])  # logarithms of the sums of a softmax, [B, N, L]
+    batch, length, heads, _ = query.shape
+    sums = tf.TensorSpec([batch, heads, length])  # logarithms of the sums of a softmax
 
     @tf.custom_gradient
     def attention(query, key, value):
@@ -92,21 +136,52 @@ def flash_attention(query, key, value, bias=None):
 
 
 def _call(target: str, operands: list, results: list, config: dict[str, Any]) -> list:
-    """Calls cuDNN for results of these shapes and types, and for space to work in, whose size XLA sets."""
-    outputs: Any = xla_custom_call_v2(
-        operands,
-        call_target_name=target,
-        backend_config=json.dumps({"operation_queue_id": "0", "cudnn_fmha_backend_config": config}),
-        has_side_effect=False,
-        result_dtypes=[*(result.dtype for result in results), tf.uint8],
-        result_shapes=[*(result.shape for result in results), [0]],
+    """Calls cuDNN for results of these shapes and types."""
+    module = _module(
+        target, operands, results, json.dumps({"operation_queue_id": "0", "cudnn_fmha_backend_config": config})
     )
-    return outputs[:-1]
+    shapes, types = [result.shape for result in results], [result.dtype for result in results]
+    return xla_call_module(operands, version=_MODULE_VERSION, module=module, Sout=shapes, Tout=types)
 
 
-def _config(query, products: dict[str, tuple[int, int]]) -> dict[str, Any]:
+def _module(target: str, operands: list, results: list, config: str) -> str:
+    """StableHLO of a call; it also gives cuDNN space to work in, whose size XLA sets.
+
+    cuDNN's results are [B, N, L, H] in the order of [B, L, N, H], which the transposes name and do not change.
+    """
+
+    def type_of(shape, dtype: str) -> str:
+        return f"tensor<{'x'.join(map(str, [*shape, dtype]))}>"
+
+    def many(texts) -> str:
+        return ", ".join(texts)
+
+    given, returned = ([type_of(one.shape, _NAMES[one.dtype]) for one in some] for some in (operands, results))
+    orders = [(0, 2, 1, 3) if len(result.shape) == 4 else (0, 1, 2) for result in results]
+    shapes = [[result.shape[axis] for axis in order] for result, order in zip(results, orders)]
+    computed = [type_of(shape, _NAMES[result.dtype]) for shape, result in zip(shapes, results)]
+    layouts = [
+        f"dense<{[*axes][::-1]}> : tensor<{len(axes)}xindex>"
+        for axes in (*(range(len(o.shape)) for o in operands), *orders)
+    ]
+    layouts.append("dense<0> : tensor<1xindex>")
+    names = [f"%operand{number}" for number in range(len(operands))]
+    lines = [
+        f"%called:{len(computed) + 1} = stablehlo.custom_call @{target}({many(names)}) {{backend_config = "
+        f"{json.dumps(config)}, api_version = 2 : i32, operand_layouts = [{many(layouts[: len(given)])}], "
+        f"result_layouts = [{many(layouts[len(given) :])}]}} : ({many(given)}) -> ({many([*computed, 'tensor<0xui8>'])})"
+    ]
+    for number, order in enumerate(orders):
+        types = f"({computed[number]}) -> {returned[number]}"
+        lines.append(f"%result{number} = stablehlo.transpose %called#{number}, dims = {[*order]} : {types}")
+    parameters = many(f"{name}: {type}" for name, type in zip(names, given))
+    lines.append(f"return {many(f'%result{number}' for number in range(len(results)))} : {many(returned)}")
+    return f"func.func public @main({parameters}) -> ({many(returned)}) {{\n" + "\n".join(lines) + "\n}"
+
+
+def _config(query, products: dict[str, tuple]) -> dict[str, Any]:
     """What XLA's protocol buffer `CudnnfMHABackendConfig` holds, in JSON; what is not named is 0 or empty."""
-    batch, heads, length, _ = query.shape
+    batch, length, heads, _ = query.shape
     return {
         "algorithm": {
             "algo_id": "0",
@@ -117,7 +192,7 @@ def _config(query, products: dict[str, tuple[int, int]]) -> dict[str, Any]:
         },
         "fmha_scale": 1.0,
         "intermediate_tensor_shape": {
-            "element_type": _ELEMENT_TYPES[query.dtype],
+            "element_type": _NAMES[query.dtype].upper(),
             "dimensions": [str(size) for size in (batch, heads, length, length)],
             "layout": {"minor_to_major": ["3", "2", "1", "0"]},
             "is_dynamic_dimension": [False] * 4,
@@ -131,9 +206,9 @@ def _config(query, products: dict[str, tuple[int, int]]) -> dict[str, Any]:
             f"{name}_dot_dimension_numbers": {
                 "lhs_contracting_dimensions": [str(left)],
                 "rhs_contracting_dimensions": [str(right)],
-                "lhs_batch_dimensions": ["0", "1"],
-                "rhs_batch_dimensions": ["0", "1"],
+                "lhs_batch_dimensions": left_batch,
+                "rhs_batch_dimensions": right_batch,
             }
-            for name, (left, right) in products.items()
+            for name, (left, right, left_batch, right_batch) in products.items()
         },
     }

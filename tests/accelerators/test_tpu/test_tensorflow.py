@@ -5,7 +5,7 @@ import functools
 import keras
 import pytest
 
-from tests.tpu import chips, programs, steps
+from tests.accelerators import steps, tpus
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of steps of TensorFlow")
 
@@ -25,13 +25,13 @@ REPLICAS = 8
     ],
 )
 def test_a_step_never_leaves_the_chip_and_sums_each_gradient_once(task, size, chip, rows):
-    from tests.tpu import tensorflow_step
+    from tests.accelerators import tensorflow_step
 
     program, model = tensorflow_step.compiled(
-        functools.partial(getattr(steps, task), size, scan_layers=True), rows, chip, REPLICAS
+        functools.partial(getattr(steps, task), size, scan_layers=True), rows, tpus.slice_of(chip, REPLICAS)
     )
     variables = sum(variable.value.shape.num_elements() for variable in model.trainable_variables)
-    programs.check(program, variables, chips.usable_memory(chip))
+    tpus.check(program, variables, tpus.usable_memory(chip))
     assert {dtype for sums in program.collectives for dtype, _ in sums.arrays} == {"f32"}
     # One before gradients are computed, and one of all of them; of larger models they are several.
     assert len(program.collectives) == 2 if size == "base_v2" else len(program.collectives) < 20

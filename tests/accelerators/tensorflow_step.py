@@ -1,8 +1,7 @@
-"""The step of `fit` on TensorFlow, lowered by TensorFlow and compiled by libtpu.
+"""Programs of TensorFlow, compiled for chips that need not be here.
 
-It is what `strategy.run` gets, all that a TPU computes. Outside of it, on the host, are the iterator over the data and
-the clock that measures the input stall. TensorFlow lowers it as for XLA on a CPU, because its usual package has no
-operations of TPUs.
+Training is what `strategy.run` gets in `fit`, all that a chip computes. Outside of it, on the host, is the iterator over
+the data. TensorFlow lowers programs as for XLA on a CPU, and JAX's compiler, which is newer, compiles them.
 """
 
 import functools
@@ -17,9 +16,9 @@ from jax._src.lib.mlir import ir
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
 
-from albert_tf.layers.kernels import for_layers
+from albert_tf.layers import kernels
 from albert_tf.training_step.step import train_step
-from tests.tpu import chips
+from tests.accelerators.programs import Program
 
 
 class OneOfMany(tf.distribute.Strategy):
@@ -47,48 +46,53 @@ class _OneOfMany(OneDeviceExtended):
         return gen_xla_ops.xla_all_reduce(value, [[*range(self._replicas)]], "Add", "CrossReplica")
 
 
-def compiled(make: Any, rows: int, chip: str, replicas: int) -> tuple[chips.Program, Any]:
-    """The program of one chip, and the model; raises DoesNotFit if its memory is too small.
+def compiled(make: Any, rows: int, topology: Any) -> tuple[Program, Any]:
+    """The program of one chip, and the model.
 
     Args:
-        make: function that returns a compiled model and a batch of one row.
+        make: function that returns a compiled model and a batch of one row, or a model for inference and a batch.
         rows: of each replica.
-        chip: "v5e", "v5p" or "v6e".
-        replicas: number of chips, one replica on each.
+        topology: description of the chips, one replica on each.
     """
-    model, hlo = _lowered(make, rows, replicas)
-    return _compiled(hlo, chip, replicas), model
+    devices = tuple(topology.devices)
+    model, hlo = lowered(make, rows, len(devices))
+    return compile_module(hlo, devices), model
 
 
-def _lowered(make: Any, rows: int, replicas: int) -> tuple[Any, bytes]:
-    """The model, and its step as a serialized module of HLO."""
-    strategy = OneOfMany(replicas)
+def lowered(make: Any, rows: int, replicas: int) -> tuple[Any, bytes]:
+    """The model, and its step or its call as a serialized module of HLO."""
+    strategy = OneOfMany(replicas) if replicas > 1 else tf.distribute.get_strategy()
     with strategy.scope():
         model, batch = make()
-    model.encoder.training_kernels = for_layers()  # those of accelerators; here is a CPU
-    model.make_train_function()
+    encoder = getattr(model, "encoder", model)
+    encoder.training_kernels = encoder.inference_kernels = kernels.for_layers()  # those of accelerators; here is a CPU
+    if getattr(model, "optimizer", None) is None:
 
-    @functools.partial(tf.function, jit_compile=True, autograph=False)
-    def step(*data):
-        return strategy.run(functools.partial(train_step, model, model.trainable_variables), (data,))
+        def call(inputs):
+            return model(inputs, training=False)["pooled_output"]
+
+    else:
+        model.jit_compile = True
+        model.make_train_function()
+
+        def call(*data):
+            return strategy.run(functools.partial(train_step, model, model.trainable_variables), (data,))
 
     data = tf.nest.map_structure(lambda array: tf.constant(np.repeat(array, rows, axis=0)), batch)
-    return model, step.experimental_get_compiler_ir(*data)(stage="hlo_serialized")
+    program = tf.function(call, jit_compile=True, autograph=False)
+    return model, program.experimental_get_compiler_ir(*data)(stage="hlo_serialized")
 
 
-def _compiled(hlo: bytes, chip: str, replicas: int) -> chips.Program:
-    devices = tuple(chips.slice_of(chip, replicas).devices)
+def compile_module(hlo: bytes, devices: tuple) -> Program:
+    """The program of one chip of a serialized module of HLO."""
     options = xla_client.CompileOptions()
-    options.num_replicas = options.executable_build_options.num_replicas = replicas
+    options.num_replicas = options.executable_build_options.num_replicas = len(devices)
     ids = np.array([[device.id] for device in devices])
     options.executable_build_options.device_assignment = xla_client.DeviceAssignment.create(ids)
     with mlir.make_ir_context():
         module = ir.Module.parse(_without_copies(xla_client.XlaComputation(hlo)))
-    try:
-        executable = devices[0].client.compile(module, xla_client.DeviceList(devices), options)
-    except xla_client.XlaRuntimeError as error:
-        raise chips.does_not_fit(error) from None
-    return chips.program(executable.hlo_modules()[0].to_string(), executable.get_compiled_memory_stats())
+    executable = devices[0].client.compile(module, xla_client.DeviceList(devices), options)
+    return Program.of(executable.hlo_modules()[0].to_string(), executable.get_compiled_memory_stats())
 
 
 def _without_copies(computation: Any) -> str:

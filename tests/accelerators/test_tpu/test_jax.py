@@ -6,7 +6,8 @@ import jax
 import keras
 import pytest
 
-from tests.tpu import chips, programs, steps
+from tests.accelerators import steps, tpus
+from tests.accelerators.programs import Program
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="of steps of JAX")
 
@@ -24,13 +25,13 @@ NUMBERS = {"pretraining": 2 + 1 + 3, "finetuning": 1 + 1 + 2}
     ],
 )
 def test_a_step_never_leaves_the_chips_and_sums_each_gradient_once(task, size, chip, count, rows):
-    from tests.tpu import jax_step
+    from tests.accelerators import jax_step
 
     program, model = jax_step.compiled(
-        functools.partial(getattr(steps, task), size, scan_layers=True), rows, chip, count
+        functools.partial(getattr(steps, task), size, scan_layers=True), rows, tpus.slice_of(chip, count)
     )
     variables = sum(variable.value.size for variable in model.trainable_variables)
-    programs.check(program, variables, chips.usable_memory(chip))
+    tpus.check(program, variables, tpus.usable_memory(chip))
     config = model.config
     if task == "pretraining":  # words are looked up, and multiplied by in the head: two sums
         summed = variables + config.vocab_size * config.embedding_size
@@ -44,7 +45,7 @@ def test_a_step_never_leaves_the_chips_and_sums_each_gradient_once(task, size, c
 
 
 def test_what_leaves_the_chip_would_show():
-    mesh = chips.topologies.make_mesh(chips.slice_of("v6e", 8), (8,), ("chip",))
+    mesh = tpus.topologies.make_mesh(tpus.slice_of("v6e", 8), (8,), ("chip",))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
 
     def step(array):
@@ -53,4 +54,4 @@ def test_what_leaves_the_chip_would_show():
 
     array = jax.ShapeDtypeStruct((8, 128), "float32", sharding=sharding)
     executable = jax.jit(step).lower(array).compile()
-    assert "send" in chips.program(executable.as_text(), executable.memory_analysis()).ways_to_host()
+    assert "send" in Program.of(executable.as_text(), executable.memory_analysis()).ways_to_host()

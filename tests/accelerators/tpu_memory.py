@@ -1,4 +1,4 @@
-"""Memory of pretraining steps on TPUs and the largest batches that fit, as the compiler says; writes `memory.md`.
+"""Memory of pretraining steps on TPUs and the largest batches that fit, as the compiler says; writes `tpu_memory.md`.
 
 `make tpu-memory` runs it, for half an hour on two cores; what was measured is kept in `build/tpu_memory.json`.
 """
@@ -8,11 +8,13 @@ import json
 import pathlib
 from typing import NamedTuple
 
+import jax
+
 from albert_tf import AlbertConfig
-from tests.tpu import chips, steps
+from tests.accelerators import steps, tpus
 
 ROOT = pathlib.Path(__file__).parents[2]
-MEASURED, TABLE = ROOT / "build" / "tpu_memory.json", ROOT / "tests" / "tpu" / "memory.md"
+MEASURED, TABLE = ROOT / "build" / "tpu_memory.json", ROOT / "tests" / "accelerators" / "tpu_memory.md"
 REPLICAS = 8
 GIB, MIB = 2**30, 2**20
 WAYS = {"loop": {"scan_layers": True}, "block": {"remat": "block"}, "none": {}}
@@ -38,13 +40,15 @@ def measured(size: str, way: str, rows: int, chip: str = "v5p") -> int:
     key = f"{size} {way} {rows} {chip}"
     known = json.loads(MEASURED.read_text()) if MEASURED.exists() else {}
     if key not in known:
-        from tests.tpu import tensorflow_step
+        from tests.accelerators import tensorflow_step
 
         make = functools.partial(steps.pretraining, size, **WAYS[way])
         try:
-            known[key] = tensorflow_step.compiled(make, rows, chip, REPLICAS)[0].memory
-        except chips.DoesNotFit as error:
-            known[key] = -error.needed
+            known[key] = tensorflow_step.compiled(make, rows, tpus.slice_of(chip, REPLICAS))[0].memory
+        except jax.errors.JaxRuntimeError as error:
+            if not isinstance(reason := tpus.does_not_fit(error), tpus.DoesNotFit):
+                raise
+            known[key] = -reason.needed
         MEASURED.parent.mkdir(exist_ok=True)
         MEASURED.write_text(json.dumps(known, indent=1))
     return known[key]
@@ -66,7 +70,7 @@ def line(size: str, way: str, usable: dict[str, int]) -> tuple[str, ...]:
 
 def main() -> None:
     """Writes the table of all presets."""
-    usable = {chip: chips.usable_memory(chip) for chip in chips.TOPOLOGIES}
+    usable = {chip: tpus.usable_memory(chip) for chip in tpus.TOPOLOGIES}
     chip_titles = (f"{chip}, {size / GIB:.4g} GiB" for chip, size in usable.items())
     titles = ("preset", "way", "GiB without rows", "MiB a row", *chip_titles)
     lines = [titles, ["---"] * len(titles), *(line(size, way, usable) for size in ROWS for way in WAYS)]

@@ -1,0 +1,46 @@
+"""Forms for GPUs of which XLA makes fewer kernels, on TensorFlow and on JAX; `plain.py` says what they compute.
+
+Letters: R rows (batch x sequence), D hidden.
+"""
+
+import keras
+from keras import ops
+
+from albert_tf.layers.kernels.fused import Fused
+
+
+class JaxGpu(Fused):
+    """`Fused`, but with products and layer normalisations for GPUs."""
+
+    def splits_products(self, has_dropout):
+        return not has_dropout  # where attention is several operations, they are faster with one product
+
+    def add_and_normalize(self, x, residual, layer_norm, training):
+        total = x + residual
+        return scaled(*moments(total), total, *weights_of(layer_norm)) if training else normalize(total, layer_norm)
+
+
+def weights_of(layer_norm: keras.layers.LayerNormalization) -> list:
+    """Scale and offset in float32, and the epsilon."""
+    return [*(ops.cast(weight, "float32") for weight in (layer_norm.gamma, layer_norm.beta)), layer_norm.epsilon]
+
+
+def normalize(x, layer_norm: keras.layers.LayerNormalization):
+    """`layer_norm` of a tensor [R, D] for inference, a kernel that reads and writes once."""
+    gamma, beta, epsilon = weights_of(layer_norm)
+    wide = ops.cast(x, "float32")
+    centred = wide - ops.mean(wide, axis=-1, keepdims=True)
+    inverse = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + epsilon)
+    return ops.cast(centred * inverse * gamma + beta, x.dtype)
+
+
+def moments(x):
+    """Means of the rows of a tensor [R, D] and of their squares, float32 [R, 1], by one kernel."""
+    wide = ops.cast(x, "float32")
+    return ops.mean(wide, axis=-1, keepdims=True), ops.mean(ops.square(wide), axis=-1, keepdims=True)
+
+
+def scaled(mean, mean_of_squares, x, gamma, beta, epsilon: float):
+    """The layer normalisation of a tensor [R, D] with these moments."""
+    inverse = ops.rsqrt(mean_of_squares - ops.square(mean) + epsilon)
+    return ops.cast((ops.cast(x, "float32") - mean) * inverse * gamma + beta, x.dtype)

@@ -1,0 +1,112 @@
+"""Programs for GPUs: which are compiled, and the table of what they do.
+
+`make gpu-programs` compiles all of them and writes `gpu_programs.md`; `make test-gpu` compares.
+"""
+
+import functools
+import pathlib
+import re
+from typing import Any, NamedTuple
+from unittest import mock
+
+import keras
+
+from albert_tf.layers import kernels
+from tests.accelerators import gpus, steps
+from tests.accelerators.programs import Program
+
+TABLE = pathlib.Path(__file__).parent / "gpu_programs.md"
+TITLES = ("backend", "program", "preset", "shape", "GPU", "kernels", "GB moved", "GiB temporary", "ms, estimate")
+BACKEND = keras.backend.backend()
+
+
+class Case(NamedTuple):
+    """A program: what it does, for which preset, rows and length, and for which GPU."""
+
+    work: str
+    size: str
+    rows: int
+    length: int
+    gpu: str = "h100"
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The first columns of its line."""
+        return BACKEND, self.work, self.size, f"{self.rows} x {self.length}", self.gpu
+
+    def compiled(self) -> Program:
+        """Its program."""
+        task, *dropout = self.work.split(" without ")
+        make = functools.partial(getattr(steps, task), self.size, self.length, **({"dropout": 0.0} if dropout else {}))
+        if BACKEND == "jax":
+            from tests.accelerators import jax_step as step
+        else:
+            from tests.accelerators import tensorflow_step as step
+        with (
+            mock.patch.object(kernels, "lacks_flash_attention", lambda: ""),
+            mock.patch.object(kernels, "runs_on", lambda kind: kind == "gpu"),
+        ):  # as with a GPU
+            return step.compiled(make, self.rows, gpus.topology(self.gpu))[0]
+
+
+CASES = [
+    Case("pretraining", "base_v2", 256, 128),
+    Case("pretraining", "base_v2", 64, 512),
+    Case("finetuning", "base_v2", 32, 128),
+    Case("finetuning without dropout", "base_v2", 32, 128),
+    Case("inference", "base_v2", 256, 128),
+    Case("inference", "base_v2", 64, 512),
+    Case("pretraining", "xxlarge_v2", 16, 512),
+    Case("inference", "xxlarge_v2", 32, 512),
+    Case("pretraining", "base_v2", 256, 128, "a100"),
+    Case("pretraining", "base_v2", 256, 128, "b200"),
+]
+
+
+def line(case: Case, program: Program) -> tuple[str, ...]:
+    """The cells of a program."""
+    found = gpus.estimate(program, case.gpu)
+    cells = f"{found.kernels:,}", f"{found.bytes / 1e9:.2f}", f"{program.temporary / 2**30:.2f}"
+    return *case.key, *cells, f"{found.seconds * 1e3:.2f}"
+
+
+def lines() -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The lines of the table by their first columns."""
+    if not TABLE.exists():
+        return {}
+    cells = [tuple(row.strip("| ").split(" | ")) for row in TABLE.read_text(encoding="utf-8").splitlines()]
+    return {row[:5]: row for row in cells if len(row) == len(TITLES) and row != TITLES and "---" not in row}
+
+
+def write(rows: list[tuple[str, ...]]) -> None:
+    """Writes the table."""
+    text = "\n".join("| " + " | ".join(cells) + " |" for cells in (TITLES, ["---"] * len(TITLES), *rows))
+    TABLE.write_text(f"# Programs for GPUs\n\n{text}\n", encoding="utf-8")
+
+
+def kinds(case: Case, program: Program, count: int = 12) -> str:
+    """The kinds of kernels that take longest: their number, gigabytes and milliseconds."""
+    found: dict[str, list[Any]] = {}
+    for kernel in program.kernels():
+        found.setdefault(re.sub(r"^loop_|^input_", "", kernel.kind), []).append(kernel)
+    rows = [
+        (sum(gpus.seconds_of(k, case.gpu) for k in some) * 1e3, kind, len(some), sum(k.bytes for k in some) / 1e9)
+        for kind, some in found.items()
+    ]
+    return "\n".join(
+        f"{ms:8.2f} ms {size:8.2f} GB {number:5} {kind}" for ms, kind, number, size in sorted(rows)[: -count - 1 : -1]
+    )
+
+
+def main() -> None:
+    """Compiles the programs of this backend and writes their lines."""
+    known = {key: cells for key, cells in lines().items() if key[0] != BACKEND}
+    for case in CASES:
+        program = case.compiled()
+        known[case.key] = line(case, program)
+        print(*known[case.key], sep=" | ", flush=True)
+        write(list(known.values()))
+
+
+if __name__ == "__main__":
+    main()
