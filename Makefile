@@ -7,7 +7,7 @@ DEMO_STAMP := .venv/.installed-for-demo
 # Without bytecode, each of the tests' processes compiles TensorFlow's sources again, for ten seconds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: docs lock release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras test-tpu test-gpu tpu-memory gpu-memory
+.PHONY: docs lock release-check bench-peers quickstart nsmc ablations new-words test test-exhaustive test-all lint format clean fuzz fuzz-rest soak soak-serving test-cluster parity-tfa parity-google parity-peers parity-hub parity-web test-backends test-keras test-tpu test-gpu tpu-memory gpu-memory gpu-programs
 
 # $(call install,HOW,ENVIRONMENT,WHAT): makes an environment with `HOW ENVIRONMENT` and installs there. uv takes a third
 # of the time of pip, which remains for registries that only its own configuration names.
@@ -135,9 +135,12 @@ test-tpu test-gpu: test-%: .venv-%/.installed
 			|| exit 1; \
 	done
 
-# They write tests/accelerators/tpu_memory.md and the like.
+# They write tests/accelerators/tpu_memory.md, gpu_memory.md and gpu_programs.md.
 tpu-memory gpu-memory: %-memory: .venv-%/.installed
-	KERAS_BACKEND=tensorflow .venv-$*/bin/python -m tests.accelerators.$*_memory
+	KERAS_BACKEND=tensorflow .venv-$*/bin/python -m tests.accelerators.memory $*
+
+gpu-programs: .venv-gpu/.installed
+	for backend in tensorflow jax; do KERAS_BACKEND=$$backend .venv-gpu/bin/python -m tests.accelerators.gpu_programs; done
 
 # The oldest Keras that pyproject.toml allows, the newest, and what becomes the next; for a newer nightly, remove its
 # environment.

@@ -48,6 +48,10 @@ def run(
     xla: Annotated[
         bool, typer.Option("--xla", help="saved_model: for GPUs, compile with XLA for few batch sizes and lengths.")
     ] = False,
+    flash_attention: Annotated[
+        bool,
+        typer.Option("--flash-attention", help="saved_model: --xla in bfloat16 for NVIDIA GPUs alone, with cuDNN."),
+    ] = False,
     attention: Annotated[
         bool, typer.Option("--attention", help="saved_model: add a signature with the attention of layers and heads.")
     ] = False,
@@ -70,10 +74,10 @@ def run(
     chosen = read_settings(settings, ("threshold", *_OF_TEXTS))
     _check_form(form, calibration is not None or float16, int8, chosen)
     options: dict[str, Any] = {"license": license, "precision": precision}
-    options |= {"frozen": frozen, "xla": xla, "attention": attention}
+    options |= {"frozen": frozen, "xla": xla, "flash_attention": flash_attention, "attention": attention}
     for option, value in options.items():
         if form != "saved_model" and value not in (None, False, "float32"):
-            raise ValueError(f"`--{option}` is only for `--format saved_model`; leave it out.")
+            raise ValueError(f"`--{option.replace('_', '-')}` is only for `--format saved_model`; leave it out.")
     location(output)  # raises if it is a URL that cannot be reached
     folder = checkpoint_folder(folder)
     arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}

@@ -4,6 +4,7 @@ Letters: B batch, R rows (B, or more if long texts are read in windows), L seque
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -19,9 +20,12 @@ from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
 from albert_tf.layers.kernels import Plain, inference_with
 from albert_tf.layers.kernels.tensorflow_cpu import OneDnn
+from albert_tf.layers.kernels.tensorflow_gpu import CuDnnInShapes
 
 # Of longer texts, `attention` returns the part between the first tokens: it grows with the square of their number.
 MAX_ATTENTION_TOKENS = 64
+# The largest number of rows for which there is cuDNN's attention.
+_FLASH_ROWS = 256
 
 
 class ServedModel(tf.Module):
@@ -82,13 +86,18 @@ class ServedModel(tf.Module):
             constant = tf.function(compute, autograph=False)
             self.compute = lambda inputs: constant(inputs)
 
-    def use_xla(self) -> None:
-        """Compiles the network, not the operations on strings, for few shapes, which its inputs are padded to."""
-        self._kernels = Plain()  # XLA fuses it itself
+    def use_xla(self, flash_attention: bool = False) -> None:
+        """Compiles the network, not the operations on strings, for few shapes, which its inputs are padded to.
+
+        Args:
+            flash_attention: bool. Whether cuDNN attends, where it can.
+        """
         compiled = tf.function(self.network, jit_compile=True, autograph=False)
         self.lengths = padded_lengths(self._settings.max_length)
         longest, pad = self._loaded.model.config.max_position_embeddings, self._loaded.tokenizer.pad_token_id
         lengths = sorted({*self.lengths, *padded_lengths(longest)})  # the signature `tokens` takes longer rows
+        rows = [1 << exponent for exponent in range(_FLASH_ROWS.bit_length())]
+        self._kernels = CuDnnInShapes(list(itertools.product(rows, lengths)) if flash_attention else ())
         self.compute = lambda inputs: in_few_shapes(compiled, inputs, lengths, pad)
 
     def signatures(self) -> dict[str, Any]:

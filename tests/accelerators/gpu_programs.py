@@ -20,6 +20,9 @@ TITLES = ("backend", "program", "preset", "shape", "GPU", "kernels", "GB moved",
 BACKEND = keras.backend.backend()
 
 
+SHAPES_OF_EXPORTS = [(rows, length) for rows in (32, 64, 128) for length in (128, 256, 512)]
+
+
 class Case(NamedTuple):
     """A program: what it does, for which preset, rows and length, and for which GPU."""
 
@@ -37,16 +40,17 @@ class Case(NamedTuple):
     def compiled(self) -> Program:
         """Its program."""
         task, *dropout = self.work.split(" without ")
+        task, shapes = ("inference", {"shapes": SHAPES_OF_EXPORTS}) if task == "export" else (task, {})
         make = functools.partial(getattr(steps, task), self.size, self.length, **({"dropout": 0.0} if dropout else {}))
         if BACKEND == "jax":
             from tests.accelerators import jax_step as step
         else:
             from tests.accelerators import tensorflow_step as step
         with (
-            mock.patch.object(kernels, "lacks_flash_attention", lambda: ""),
+            mock.patch.object(kernels, "lacks_flash_attention", return_value=""),
             mock.patch.object(kernels, "runs_on", lambda kind: kind == "gpu"),
         ):  # as with a GPU
-            return step.compiled(make, self.rows, gpus.topology(self.gpu))[0]
+            return step.compiled(make, self.rows, gpus.topology(self.gpu), **shapes)[0]
 
 
 CASES = [
@@ -60,6 +64,7 @@ CASES = [
     Case("inference", "xxlarge_v2", 32, 512),
     Case("pretraining", "base_v2", 256, 128, "a100"),
     Case("pretraining", "base_v2", 256, 128, "b200"),
+    *([Case("export", "base_v2", 64, 512)] if BACKEND == "tensorflow" else []),
 ]
 
 

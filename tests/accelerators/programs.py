@@ -114,7 +114,7 @@ class Program:
 
 
 def _computations(text: str) -> dict[str, list[tuple[str, str, str, str]]]:
-    """The operations of each computation, that of the program as "ENTRY": name, shape, kind, and the rest of the line."""
+    """The operations of each computation, that of the program as "ENTRY": name, shape, kind, rest of the line."""
     found, operations = {}, []
     for line in text.splitlines():
         if match := _COMPUTATION.match(line):

@@ -1,11 +1,12 @@
 """Programs of TensorFlow, compiled for chips that need not be here.
 
-Training is what `strategy.run` gets in `fit`, all that a chip computes. Outside of it, on the host, is the iterator over
-the data. TensorFlow lowers programs as for XLA on a CPU, and JAX's compiler, which is newer, compiles them.
+Training is what `strategy.run` gets in `fit`, all that a chip computes. Outside of it, on the host, is the iterator
+over the data. TensorFlow lowers programs as for XLA on a CPU, and JAX's compiler, which is newer, compiles them.
 """
 
 import functools
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
 
 from albert_tf.layers import kernels
+from albert_tf.layers.kernels.tensorflow_gpu import CuDnnInShapes
 from albert_tf.training_step.step import train_step
 from tests.accelerators.programs import Program
 
@@ -46,26 +48,28 @@ class _OneOfMany(OneDeviceExtended):
         return gen_xla_ops.xla_all_reduce(value, [[*range(self._replicas)]], "Add", "CrossReplica")
 
 
-def compiled(make: Any, rows: int, topology: Any) -> tuple[Program, Any]:
+def compiled(make: Any, rows: int, topology: Any, shapes: Sequence[tuple[int, int]] = ()) -> tuple[Program, Any]:
     """The program of one chip, and the model.
 
     Args:
         make: function that returns a compiled model and a batch of one row, or a model for inference and a batch.
         rows: of each replica.
         topology: description of the chips, one replica on each.
+        shapes: those of the calls of cuDNN in an export; none if the model is not exported.
     """
     devices = tuple(topology.devices)
-    model, hlo = lowered(make, rows, len(devices))
+    model, hlo = lowered(make, rows, len(devices), shapes)
     return compile_module(hlo, devices), model
 
 
-def lowered(make: Any, rows: int, replicas: int) -> tuple[Any, bytes]:
+def lowered(make: Any, rows: int, replicas: int, shapes: Sequence[tuple[int, int]] = ()) -> tuple[Any, bytes]:
     """The model, and its step or its call as a serialized module of HLO."""
     strategy = OneOfMany(replicas) if replicas > 1 else tf.distribute.get_strategy()
     with strategy.scope():
         model, batch = make()
     encoder = getattr(model, "encoder", model)
-    encoder.training_kernels = encoder.inference_kernels = kernels.for_layers()  # those of accelerators; here is a CPU
+    encoder.training_kernels = kernels.for_layers()  # those of accelerators; here is a CPU
+    encoder.inference_kernels = CuDnnInShapes(shapes) if shapes else kernels.for_layers()
     if getattr(model, "optimizer", None) is None:
 
         def call(inputs):
@@ -79,7 +83,9 @@ def lowered(make: Any, rows: int, replicas: int) -> tuple[Any, bytes]:
             return strategy.run(functools.partial(train_step, model, model.trainable_variables), (data,))
 
     data = tf.nest.map_structure(lambda array: tf.constant(np.repeat(array, rows, axis=0)), batch)
-    program = tf.function(call, jit_compile=True, autograph=False)
+    # Shapes of an export are known when it is compiled, not when it is made.
+    signature = [tf.nest.map_structure(lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), batch[0])]
+    program = tf.function(call, signature if shapes else None, jit_compile=True, autograph=False)
     return model, program.experimental_get_compiler_ir(*data)(stage="hlo_serialized")
 
 

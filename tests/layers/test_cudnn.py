@@ -34,7 +34,7 @@ def emulated(monkeypatch):
         targets.append(target)
         if is_here:
             return real(target, operands, results, config)
-        computed = emulate(target, [tf.cast(tensor, "float32") for tensor in operands], config)
+        computed = emulate(target, [tf.cast(tensor, "float32") for tensor in operands], config)[: len(results)]
         assert [tensor.shape for tensor in computed] == [result.shape for result in results]
         return [tf.cast(tensor, result.dtype) for tensor, result in zip(computed, results, strict=True)]
 

@@ -12,6 +12,7 @@ References:
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -59,7 +60,8 @@ class CuDnn(Plain):
         if mask is not None:
             batch, length, *_ = qkv[0].shape
             mask = tf.broadcast_to(tf.cast(mask_to_bias(mask), qkv[0].dtype), (batch, 1, length, length))
-        return flash_attention(*qkv, mask), None
+        query, key, value = qkv
+        return flash_attention(query, key, value, mask, has_gradient=training), None
 
     def activate(self, x, bias, activation, training):
         """In inference, GELU as XLA finds it after a product; in training it is kept for the gradient anyway."""
@@ -74,6 +76,41 @@ class CuDnn(Plain):
         return (_with_gradient if training else normalize)(x + residual, layer_norm)
 
 
+class CuDnnInShapes(CuDnn):
+    """`CuDnn` for a graph of inference whose shapes are known when XLA compiles it, which then takes one call of these.
+
+    Args:
+        shapes: pairs of a number of rows and a length; attention between others is that of `Plain`. Without any, the
+            graph runs on every processor.
+    """
+
+    def __init__(self, shapes: Sequence[tuple[int, int]] = ()):
+        self._shapes = shapes
+
+    def splits_products(self, has_dropout):
+        return bool(self._shapes)
+
+    def attend(self, qkv, mask, dropouts, training, block_size=None, return_scores=False):
+        attend, others = super().attend, (dropouts, training, block_size, return_scores)
+        if not self._shapes:
+            return Plain.attend(self, qkv, mask, *others)
+        if return_scores or block_size is not None or not _is_within_xla() or qkv[0].shape.is_fully_defined():
+            return attend(qkv, mask, *others)
+        size, heads = tf.shape(qkv[0]), qkv[0].shape[2:]
+
+        def branch(shape):
+            def of_shape():
+                context, _ = attend([tf.reshape(tensor, (*shape, *heads)) for tensor in qkv], mask, *others)
+                return tf.reshape(context, (size[0], size[1], *heads))
+
+            return of_shape
+
+        is_taken = tf.reduce_all(tf.equal(tf.constant(self._shapes), size[:2]), axis=1)
+        index = tf.reduce_min(tf.where(is_taken, tf.range(len(self._shapes)), len(self._shapes)))
+        branches = [*map(branch, self._shapes), lambda: attend(qkv, mask, *others)[0]]
+        return tf.switch_case(index, branches), None
+
+
 def _with_gradient(x, layer_norm):
     """`layer_norm` of a tensor [R, D] with a gradient that reads what it needs once."""
     *weights, epsilon = weights_of(layer_norm)
@@ -86,7 +123,8 @@ def _with_gradient(x, layer_norm):
             inverse = tf.math.rsqrt(mean_of_squares - tf.square(mean) + epsilon)
             to_x, *others = scaled_gradient((tf.cast(x, tf.float32) - mean) * inverse, inverse, gamma, gradient)
             # Without a barrier, what sums it up for a bias would have it in float32, and both would be written.
-            return *xla_optimization_barrier([to_x]), *others
+            kept: Any = xla_optimization_barrier([to_x])
+            return *kept, *others
 
         return scaled(mean, mean_of_squares, x, gamma, beta, epsilon), backward
 
@@ -107,17 +145,20 @@ def _is_possible(query) -> bool:
     return is_wanted and length % 2 == 0 and size % 8 == 0 and size <= 128  # of odd lengths there is no gradient
 
 
-def flash_attention(query, key, value, bias=None):
+def flash_attention(query, key, value, bias=None, has_gradient: bool = True):
     """The context of full attention.
 
     Args:
         query, key, value: bfloat16 or float16 tensors [B, L, N, H] of known shape; the query is scaled.
         bias: None, or a tensor [B, 1, L, L] of the same type added to the logits, without a gradient.
+        has_gradient: bool. Whether there is one.
 
     Returns:
         Tensor [B, L, N, H].
     """
     name, others = ("__cudnn$fmhaSoftmax", []) if bias is None else ("__cudnn$fmhaScaleBiasSoftmax", [bias])
+    if not has_gradient:
+        return _call(name, [query, key, value, *others], [query], _config(query, _PRODUCTS))[0]
     batch, length, heads, _ = query.shape
     sums = tf.TensorSpec([batch, heads, length])  # logarithms of the sums of a softmax
 
@@ -141,7 +182,8 @@ def _call(target: str, operands: list, results: list, config: dict[str, Any]) ->
         target, operands, results, json.dumps({"operation_queue_id": "0", "cudnn_fmha_backend_config": config})
     )
     shapes, types = [result.shape for result in results], [result.dtype for result in results]
-    return xla_call_module(operands, version=_MODULE_VERSION, module=module, Sout=shapes, Tout=types)
+    called: Any = xla_call_module(operands, version=_MODULE_VERSION, module=module, Sout=shapes, Tout=types)
+    return called
 
 
 def _module(target: str, operands: list, results: list, config: str) -> str:
@@ -166,10 +208,11 @@ def _module(target: str, operands: list, results: list, config: str) -> str:
     ]
     layouts.append("dense<0> : tensor<1xindex>")
     names = [f"%operand{number}" for number in range(len(operands))]
+    before, after = many(layouts[: len(given)]), many(layouts[len(given) :])
     lines = [
         f"%called:{len(computed) + 1} = stablehlo.custom_call @{target}({many(names)}) {{backend_config = "
-        f"{json.dumps(config)}, api_version = 2 : i32, operand_layouts = [{many(layouts[: len(given)])}], "
-        f"result_layouts = [{many(layouts[len(given) :])}]}} : ({many(given)}) -> ({many([*computed, 'tensor<0xui8>'])})"
+        f"{json.dumps(config)}, api_version = 2 : i32, operand_layouts = [{before}], result_layouts = [{after}]}} : "
+        f"({many(given)}) -> ({many([*computed, 'tensor<0xui8>'])})"
     ]
     for number, order in enumerate(orders):
         types = f"({computed[number]}) -> {returned[number]}"
