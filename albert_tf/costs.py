@@ -87,7 +87,7 @@ def head_flops(config: AlbertConfig, num_predictions: int) -> int:
     return transform + logits + 2 * config.hidden_size * 2
 
 
-def activation_values(config: AlbertConfig, sequence_length: int, num_predictions: int) -> int:
+def activation_values(config: AlbertConfig, sequence_length: int, num_predictions: int, has_scores: bool = True) -> int:
     """Numbers that one sequence of pretraining keeps from the forward for the backward pass.
 
     This assumes that every layer keeps its own (no rematerialisation), that each tensor is stored once, and that only
@@ -95,18 +95,20 @@ def activation_values(config: AlbertConfig, sequence_length: int, num_prediction
     `8 L D` (its input, query, key, value, context, inputs of both normalisations, input of the feed-forward part),
     `2 L F` (before and after the activation) and `N L^2` (attention probabilities). Dropout adds its masks, and the
     probabilities that it has changed. A framework that does not fuse normalisation and activation keeps more: the peak
-    memory of TensorFlow on a CPU grows 1.5 (XLA) to 1.9 times as fast with the batch, measured with base at 128 tokens.
+    memory of TensorFlow on a CPU grows 1.5 (XLA) to 1.9 times as fast with the batch, measured with base at 128 tokens;
+    on GPUs it is what the compiler says, up to 4 % (`tests/accelerators/gpu_memory.md`).
 
     Args:
         config: `AlbertConfig`.
         sequence_length: int. L.
         num_predictions: int. P.
+        has_scores: bool. Whether attention probabilities are kept; flash attention keeps none.
 
     Returns:
         int. Numbers for one sequence; sharing does not change it.
     """
     length, hidden, embedding = sequence_length, config.hidden_size, config.embedding_size
-    scores = config.num_attention_heads * length * _keys_per_token(config, length)
+    scores = config.num_attention_heads * length * _keys_per_token(config, length) if has_scores else 0
     block = 8 * length * hidden + 2 * length * config.intermediate_size + scores
     embeddings = length * embedding * (2 if config.has_projection else 1)
     if config.hidden_dropout_prob:

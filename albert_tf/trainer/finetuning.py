@@ -186,7 +186,8 @@ class _FinetuneRun:
         """Trains to the end; raises TrainingStopped if interrupted."""
         options, training, model = self.options, self.training, self.model
         lengths, sequences = self.examples.lengths, getattr(self.examples, "num_choices", 1)
-        values = activation_values(model.config, round(lengths.mean()), num_predictions=0) * sequences
+        has_scores = self.devices.keeps_scores(training.dtype_policy)
+        values = activation_values(model.config, round(lengths.mean()), 0, has_scores) * sequences
         self.devices.check_memory(training, values * min(1.0, len(lengths) / options.batch_size))
         if self.devices.is_chief:
             write_recipe(options.output, self.recipe)

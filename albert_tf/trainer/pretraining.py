@@ -174,7 +174,8 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
     recipe, training = run.recipe, run.recipe.training
     devices.check_agreement(run.shared_facts(saved))
     sizes = data_sizes(recipe)
-    devices.check_memory(training, activation_values(recipe.config, sizes["L"], sizes["P"]))
+    has_scores = devices.keeps_scores(training.dtype_policy)
+    devices.check_memory(training, activation_values(recipe.config, sizes["L"], sizes["P"], has_scores))
     keras.utils.set_random_seed(training.seed)  # before the data are opened, because it also shuffles the examples
     # Check everything before writing to the folder.
     train, heldout = run.train(devices, 0 if saved is None else saved.step), heldout_batches(recipe)

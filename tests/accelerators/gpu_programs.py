@@ -3,9 +3,11 @@
 `make gpu-programs` compiles all of them and writes `gpu_programs.md`; `make test-gpu` compares.
 """
 
+import contextlib
 import functools
 import pathlib
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -18,6 +20,16 @@ from tests.accelerators.programs import Program
 TABLE = pathlib.Path(__file__).parent / "gpu_programs.md"
 TITLES = ("backend", "program", "preset", "shape", "GPU", "kernels", "GB moved", "GiB temporary", "ms, estimate")
 BACKEND = keras.backend.backend()
+
+
+@contextlib.contextmanager
+def as_with_a_gpu() -> Iterator[None]:
+    """Has the package choose the kernels of GPUs."""
+    with (
+        mock.patch.object(kernels, "lacks_flash_attention", return_value=""),
+        mock.patch.object(kernels, "runs_on", lambda kind: kind == "gpu"),
+    ):
+        yield
 
 
 SHAPES_OF_EXPORTS = [(rows, length) for rows in (32, 64, 128) for length in (128, 256, 512)]
@@ -46,10 +58,7 @@ class Case(NamedTuple):
             from tests.accelerators import jax_step as step
         else:
             from tests.accelerators import tensorflow_step as step
-        with (
-            mock.patch.object(kernels, "lacks_flash_attention", return_value=""),
-            mock.patch.object(kernels, "runs_on", lambda kind: kind == "gpu"),
-        ):  # as with a GPU
+        with as_with_a_gpu():
             return step.compiled(make, self.rows, gpus.topology(self.gpu), **shapes)[0]
 
 

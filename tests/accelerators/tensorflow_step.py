@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tensorflow as tf
@@ -19,6 +20,7 @@ from tensorflow.python.distribute.one_device_strategy import OneDeviceExtended
 
 from albert_tf.layers import kernels
 from albert_tf.layers.kernels.tensorflow_gpu import CuDnnInShapes
+from albert_tf.training_step import apply_gradients
 from albert_tf.training_step.step import train_step
 from tests.accelerators.programs import Program
 
@@ -110,3 +112,28 @@ def _without_copies(computation: Any) -> str:
         else:
             lines.append(line)
     return re.sub(r"%[A-Za-z0-9_#.]+", lambda match: copies.get(match[0], match[0]), "\n".join(lines))
+
+
+def programs_under_a_strategy(make: Any, rows: int, topology: Any) -> list[Program]:
+    """The programs of which a step consists under a strategy, with one replica; arguments as of `compiled`."""
+    strategy, modules = tf.distribute.OneDeviceStrategy("/cpu:0"), []
+
+    def recorded(function):
+        program = tf.function(function, autograph=False, jit_compile=True)
+
+        def call(*args):
+            """Computes nothing, as only the GPU could."""
+            modules.append(program.experimental_get_compiler_ir(*args)(stage="hlo_serialized"))
+            outputs = program.get_concrete_function(*args).structured_outputs
+            return tf.nest.map_structure(lambda one: tf.zeros(one.shape, one.dtype), outputs, expand_composites=True)
+
+        return call
+
+    with strategy.scope():
+        model, batch = make()
+    model.encoder.training_kernels, model.jit_compile = kernels.for_layers(), True
+    model.make_train_function()
+    data = tf.nest.map_structure(lambda array: tf.constant(np.repeat(array, rows, axis=0)), batch)
+    with mock.patch.object(apply_gradients, "_program", recorded):
+        strategy.run(functools.partial(train_step, model, model.trainable_variables), (data,))
+    return [compile_module(hlo, tuple(topology.devices)) for hlo in modules]

@@ -67,6 +67,8 @@ USUAL = ("ours", "ours_tf", "torch", "keras_hub_tf", "ours_tf_plain", "ours_tf_i
 EXPECTED = 25.0  # seconds for a kind of work and shape, before the side has run
 # Dense bfloat16 products, from the makers' data sheets.
 DATA_SHEETS = {"H100": "989 TFLOP/s (SXM)", "H200": "989 TFLOP/s", "A100": "312 TFLOP/s", "L4": "121 TFLOP/s"}
+# What the kinds of work are called among the programs that are compiled without a GPU.
+WORK_OF_PROGRAMS = {"inference": "inference", "pretraining": "pretraining", "pretrain": "pretraining"}
 ENVIRONMENT = {
     "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
     "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -75,7 +77,7 @@ ENVIRONMENT = {
 }
 COLUMNS = (
     *("", "size", "work", "B x L", "ms", "lowest - highest", "tokens/s"),
-    *("of ours on JAX", "of measured peak", "s until the first timed call", ""),
+    *("of ours on JAX", "of measured peak", "ms, estimate", "s until the first timed call", ""),
 )
 
 
@@ -196,12 +198,13 @@ def config_of(size: str) -> dict:
 
 def table(rows: list[dict]) -> str:
     """The Markdown of all rows: one for each side, size, work and shape, over all turns."""
-    lines, peak, groups = [], 0.0, {}
+    lines, peak, groups, estimates = [], 0.0, {}, {}
     for card in [row for row in rows if "flops" in row][:1]:
         peak, sheet = (
             card["flops"],
             next((text for name, text in DATA_SHEETS.items() if name in card["device"]), "unknown"),
         )
+        estimates = estimates_for(card["device"])
         product = f"A product of {card['size']} x {card['size']} matrices ran at {peak / 1e12:.1f} TFLOP/s"
         lines.append(f"# ALBERT v2 in bfloat16 on {card['device']}, {datetime.date.today()}\n")
         lines.append(f"{card['versions']}. {product}, the peak below; data sheet: {sheet}.\n")
@@ -220,12 +223,21 @@ def table(rows: list[dict]) -> str:
             *(side, size, work, f"{batch} x {length}", f"{median * 1e3:.1f}"),
             *(f"{min(seconds[key]) * 1e3:.1f} - {max(seconds[key]) * 1e3:.1f}", f"{first['tokens'] / median:,.0f}"),
             *(f"{mark / median:.3f}" if mark else "", f"{flops / median / peak:.0%}" if flops and peak else ""),
+            estimates.get((side, WORK_OF_PROGRAMS.get(work), f"{size}_v2", f"{batch} x {length}"), ""),
             *(f"{first['setup']:.0f}", first["note"]),
         )
         lines.append(f"| {' | '.join(cells)} |")
     notes = [row for row in rows if "seconds" not in row and "side" in row]
-    lines += [f"| {row['side']} | {row['size']} {'| ' * 8}| {clean(row['note'])} |" for row in notes]
+    lines += [f"| {row['side']} | {row['size']} {'| ' * 9}| {clean(row['note'])} |" for row in notes]
     return "\n".join(lines) + "\n"
+
+
+def estimates_for(device: str) -> dict[tuple[str, ...], str]:
+    """Milliseconds of programs by side, program, preset and shape, from `tests/accelerators/gpu_programs.md`."""
+    text = (ROOT / "tests" / "accelerators" / "gpu_programs.md").read_text(encoding="utf-8")
+    cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith(("| tensorflow", "| jax"))]
+    sides = {"tensorflow": "ours_tf", "jax": "ours"}
+    return {(sides[row[0]], *row[1:4]): row[-1] for row in cells if row[4].upper() in device}
 
 
 def clean(text: str) -> str:
