@@ -218,6 +218,11 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
         return {**arguments, "x": np.zeros((0, 8), "int32")}
     rows = np.arange(len(columns[0]))
     if method == "predict":
+        if (steps := arguments.get("steps")) is not None and model.preprocessor.windows is not None:
+            raise ValueError(
+                f"`steps` must be None where texts are read in windows, which are joined. Received: steps={steps}; pass "
+                "fewer texts."
+            )
         # JAX compiles for every shape.
         limit = MAX_TOKENS if runs_on_cpu() and keras.backend.backend() != "jax" else None
         examples = _Examples(model.preprocessor.encode(model, columns))

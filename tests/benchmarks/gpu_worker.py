@@ -226,7 +226,7 @@ def tensorflow_calls(model, inputs, options):
     inputs = {name: tf.constant(array) for name, array in inputs.items()}
     function = tf.function(lambda inputs: model(inputs, training=False), jit_compile=True)
     operations = function.get_concrete_function(inputs).graph.get_operations()
-    kernels = sum(operation.type == "XlaCustomCallV2" for operation in operations)
+    kernels = sum(operation.type == "XlaCallModule" for operation in operations)
 
     def run():
         begun = time.perf_counter()

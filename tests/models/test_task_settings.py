@@ -225,6 +225,7 @@ def test_options_that_do_not_fit(options, words):
         (lambda model: model.fit(TEXTS, LABELS[:1] * 5), "None but for `predict`.*count each window as a text"),
         (lambda model: model.evaluate(TEXTS, LABELS[:1] * 5), "None but for `predict`"),
         (lambda model: model.predict_on_batch(TEXTS), "None but for `predict`"),
+        (lambda model: model.predict(TEXTS, steps=1), "`steps` must be None .* in windows.*steps=1; pass fewer texts"),
         (lambda model: model.predict((TEXTS, PAIRS)), "unless single texts .* for pairs of texts"),
     ],
 )
