@@ -220,8 +220,8 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
     if method == "predict":
         if (steps := arguments.get("steps")) is not None and model.preprocessor.windows is not None:
             raise ValueError(
-                f"`steps` must be None where texts are read in windows, which are joined. Received: steps={steps}; pass "
-                "fewer texts."
+                f"`steps` must be None where texts are read in windows, which are joined. Received: steps={steps}; "
+                "pass fewer texts."
             )
         # JAX compiles for every shape.
         limit = MAX_TOKENS if runs_on_cpu() and keras.backend.backend() != "jax" else None

@@ -133,16 +133,11 @@ def _route(state: ServerState, method: str, path: str, handler: _Handler) -> Rou
 async def _predict(state: ServerState, request: Request) -> Response:
     with state.models.hold(request.path_params["name"], request.path_params.get("version")) as served:
         body = await _read_body(state, request)
-        size = len(body)
-        try:
-            with state.metrics.measured(served.version.model, "predict"):
-                answer = await _unless_disconnected(request, answers.predict(served, body))
-                size += len(answer)
-                if len(answer) > _LARGE and state.unread and state.unread + len(answer) > 8 * state.options.max_answer:
-                    raise QueueFullError(f"Clients are reading {state.unread:,} bytes of other answers; retry.")
-                return _Answer(state, answer)
-        finally:
-            state.models.has_free_memory |= size > _LARGE
+        with state.metrics.measured(served.version.model, "predict"):
+            answer = await _unless_disconnected(request, answers.predict(served, body))
+            if len(answer) > _LARGE and state.unread and state.unread + len(answer) > 8 * state.options.max_answer:
+                raise QueueFullError(f"Clients are reading {state.unread:,} bytes of other answers; retry.")
+            return _Answer(state, answer)
 
 
 async def _describe(describe: Callable[[ServedVersion], bytes], state: ServerState, request: Request) -> Response:

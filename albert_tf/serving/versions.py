@@ -5,7 +5,6 @@ A request holds the version that answers it; a version that was replaced is rele
 
 import asyncio
 import contextlib
-import ctypes
 import dataclasses
 import gc
 import logging
@@ -101,21 +100,6 @@ class ModelRoot:
                 self._report(f"{root / name} is not served: {why_not_served(root / name).removesuffix('.')}.")
         return {name: versions for name, versions in models.items() if versions and _NAME.fullmatch(name)}
 
-    def check_files(self, folder: pathlib.Path) -> None:
-        """Raises ValueError for what must not be opened below `folder`.
-
-        That is a link which leaves the root, or leads to a folder, which might in turn; and a pipe or a device, which
-        may be read forever.
-        """
-        for parent, folders, files in os.walk(folder):
-            for path in (pathlib.Path(parent, name) for name in (*folders, *files)):
-                if path.is_symlink() and not (path.is_file() and path.resolve().is_relative_to(self._folder)):
-                    raise ValueError(
-                        f"{path} is a link to outside {self._folder} or to a folder; copy what it points to."
-                    )
-                if not (path.is_file() or path.is_dir()):
-                    raise ValueError(f"{path} is neither a file nor a folder but a pipe, socket or device; delete it.")
-
     def _copy_again(self) -> None:
         """Downloads what is new behind a URL, at intervals."""
         if is_remote(self._source) and time.monotonic() - self._copied_at > _COPY_SECONDS:
@@ -142,14 +126,12 @@ class ModelRoot:
         return sorted(versions, key=lambda version: (version.number, version.folder.name), reverse=True)
 
     def _children(self, folder: pathlib.Path) -> list[pathlib.Path]:
-        """The folders in `folder`; links that leave the root, and what cannot be read, are skipped."""
+        """The folders in `folder`; what cannot be read is skipped."""
         children = []
         for child in folder.iterdir():
             if child.name.startswith(".") or not child.is_dir():
                 continue
-            if child.is_symlink() and not child.resolve().is_relative_to(self._folder):
-                self._report(f"{child} is a link to outside {self._folder} and ignored; copy what it points to.")
-            elif not os.access(child, os.R_OK | os.X_OK):  # such as lost+found
+            if not os.access(child, os.R_OK | os.X_OK):  # such as lost+found
                 self._report(f"{child} is ignored: the server may not read it.")
             else:
                 children.append(child)
@@ -214,7 +196,6 @@ class ServedModels:
         self._root, self._load, self._make_batcher = root, load, make_batcher
         self.served: dict[str, ServedVersion] = {}
         self.failed: dict[Version, str] = {}
-        self.has_free_memory = False  # after a large request
         self._seen: dict[pathlib.Path, Version] = {}  # when it was last looked at
 
     @contextlib.contextmanager
@@ -240,16 +221,13 @@ class ServedModels:
         return served
 
     async def watch(self) -> None:
-        """Looks for new versions every second, until it is cancelled; gives back the memory of large requests."""
+        """Looks for new versions every second, until it is cancelled."""
         while True:
             await asyncio.sleep(_SCAN_SECONDS)
             try:
                 await self.refresh()
             except OSError as error:
                 _logger.warning("The folder of models could not be read (%s); the loaded versions stay.", error)
-            if self.has_free_memory:
-                self.has_free_memory = False
-                await asyncio.to_thread(_give_back_memory)
 
     async def refresh(self) -> None:
         """Loads what is newer on disk than in memory."""
@@ -276,7 +254,6 @@ class ServedModels:
         if version in self.failed or version != seen:
             return False
         try:
-            await asyncio.to_thread(self._root.check_files, version.folder)
             engine = await asyncio.to_thread(self._load, version.folder)
         except Exception as error:
             self.failed[version] = str(error) or type(error).__name__
@@ -299,16 +276,4 @@ def _release_if_unused(served: ServedVersion) -> None:
     if served.replaced and not served.requests:
         served.batcher.close()
         # A SavedModel is freed with the cycles of its functions, later, when no frame holds it.
-        asyncio.get_running_loop().call_later(_SCAN_SECONDS, _free_memory)
-
-
-def _free_memory() -> None:
-    """Frees what nothing refers to any more."""
-    gc.collect()
-    _give_back_memory()
-
-
-def _give_back_memory() -> None:
-    """Gives free memory back to the system where the C library can."""
-    with contextlib.suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
+        asyncio.get_running_loop().call_later(_SCAN_SECONDS, gc.collect)

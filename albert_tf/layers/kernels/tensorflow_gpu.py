@@ -45,6 +45,8 @@ class CuDnn(Plain):
     whether the ones of a mask come first is not known when a graph is made.
     """
 
+    _has_gradient = True
+
     def splits_products(self, has_dropout):
         return not has_dropout  # as `JaxGpu`
 
@@ -61,7 +63,7 @@ class CuDnn(Plain):
             batch, length, *_ = qkv[0].shape
             mask = tf.broadcast_to(tf.cast(mask_to_bias(mask), qkv[0].dtype), (batch, 1, length, length))
         query, key, value = qkv
-        return flash_attention(query, key, value, mask, has_gradient=training), None
+        return flash_attention(query, key, value, mask, self._has_gradient), None
 
     def activate(self, x, bias, activation, training):
         """In inference, GELU as XLA finds it after a product; in training it is kept for the gradient anyway."""
@@ -83,6 +85,8 @@ class CuDnnInShapes(CuDnn):
         shapes: pairs of a number of rows and a length; attention between others is that of `Plain`. Without any, the
             graph runs on every processor.
     """
+
+    _has_gradient = False  # which a SavedModel would hold
 
     def __init__(self, shapes: Sequence[tuple[int, int]] = ()):
         self._shapes = shapes
