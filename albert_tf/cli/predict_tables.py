@@ -1,4 +1,4 @@
-"""Predictions for the rows of a table or the lines of a text, beside the columns of the table."""
+"""Predictions for the rows of a table or the lines of a text."""
 
 import dataclasses
 import itertools
@@ -6,17 +6,17 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from albert_tf.data.finetuning.tables import FilledRows, TableRow
+    from albert_tf.data.finetuning.tables import FilledRows
 
 ROWS_AT_ONCE = 4096
-_Example = tuple[int, "TableRow", str, str | None]  # its number, its row, its text, the second one of a pair
+_Example = tuple[int, int, str, str | None]  # its number, its line, its text, the second one of a pair
 _UNREAD = {
     **dict.fromkeys((".json", ".jsonl"), ("header", "delimiter")),
     ".parquet": ("header", "delimiter", "encoding"),
@@ -54,8 +54,8 @@ def predict_table(model: Any, folder: Path, source: Source, output: Path) -> int
         path = Path("/dev/stdin" if source.data == "-" else as_file(source.data))
         if str(output) != "-":
             check_output("--output", output, source.data, path)
-        form, unit, names, examples = _read(path, source, _trained(model), Path(scratch))
-        lines = _lines(model, examples, names, output.suffix, unit)
+        form, unit, has_pairs, examples = _read(path, source, _trained(model), Path(scratch))
+        lines = _lines(model, examples, output.suffix, unit, has_pairs)
         with report_together():
             if str(output) == "-":
                 sys.stdout.writelines(lines)
@@ -100,8 +100,8 @@ def _check_output(task: str, output: Path, source: Source) -> None:
 
 def _read(
     path: Path, source: Source, trained: Mapping[str, Any], scratch: Path
-) -> tuple[str, str, list[str], Iterator[_Example]]:
-    """What a table was recognised as, what its rows are counted in, its columns and its examples."""
+) -> tuple[str, str, bool, Iterator[_Example]]:
+    """What a table was recognised as, what its rows are counted in, whether it has pairs, and its examples."""
     from albert_tf.data.finetuning.table_format import TableFormat
     from albert_tf.data.finetuning.tables import FilledRows
     from albert_tf.files.origins import name_of, unit_of
@@ -119,12 +119,10 @@ def _read(
         renames = {theirs: ours for theirs, ours in options["rename_columns"].items() if ours in (text, pair)}
     table = TableFormat(options["header"], False, options.get("encoding"), options.get("delimiter"), renames)
     rows = FilledRows(path, table)
-    columns, count = {}, 0
-    for example in _examples(rows, text, pair):  # a damaged row is refused before any prediction
-        columns |= dict.fromkeys(_columns(example[1]))
-        count += 1
+    count = sum(1 for _ in _examples(rows, text, pair))  # a damaged row is refused before any prediction
     unit = "line" if unit_of(path) == "line" else "row"
-    return ", ".join([f"{count:,} texts", *rows.describe()]), unit, list(columns), _examples(rows, text, pair)
+    form = ", ".join([f"{count:,} texts", *rows.describe()])
+    return form, unit, pair is not None, _examples(rows, text, pair)
 
 
 def _trained(model: Any) -> dict[str, Any]:
@@ -139,16 +137,7 @@ def _examples(rows: "FilledRows", text_column: str, pair_column: str | None) -> 
     """The examples of a table. Rows that are left out have numbers, too, so that numbers are those of the table."""
     for count, row in enumerate(rows):
         pair = None if pair_column is None else row.text(pair_column, "--pair-column")
-        yield count + rows.num_empty, row, row.text(text_column, "--text-column"), pair
-
-
-def _columns(row: "TableRow") -> dict[str, Any]:
-    """The fields of a row, but for those of inner objects, which are in their objects."""
-    from albert_tf.data.finetuning.tables import is_missing
-
-    fields = row.fields
-    inner = [name for name in fields if "." in name and isinstance(fields.get(name.partition(".")[0]), dict)]
-    return {name: None if is_missing(value) else value for name, value in fields.items() if name not in inner}
+        yield count + rows.num_empty, row.line, row.text(text_column, "--text-column"), pair
 
 
 def _standard_input(form: str, source: Source, scratch: Path) -> Path:
@@ -172,38 +161,24 @@ def _standard_input(form: str, source: Source, scratch: Path) -> Path:
 # === Predictions ===
 
 
-def _lines(model: Any, examples: Iterator[_Example], names: list[str], suffix: str, unit: str) -> Iterator[str]:
+def _lines(model: Any, examples: Iterator[_Example], suffix: str, unit: str, has_pairs: bool) -> Iterator[str]:
     from albert_tf.data.finetuning.separated import separated_line
 
     delimiter, settings = _DELIMITERS.get(suffix), model.model.settings
-    header = ["index", "prediction", *_probability_names(settings), unit]
+    names = ["text", "text_pair"] if has_pairs else ["text"]
     if delimiter is not None:
-        yield separated_line([*header, *_beside(names, header).values()], delimiter)
+        yield separated_line(["index", "prediction", *_probability_names(settings), unit, *names], delimiter)
     while part := list(itertools.islice(examples, ROWS_AT_ONCE)):
-        texts, pairs = [text for *_, text, _ in part], [pair for *_, pair in part if pair is not None]
-        is_compared = bool(pairs) and model.task == "sentence_embedding"
-        predictions = compare(model, texts, pairs) if is_compared else model(*([texts, pairs] if pairs else [texts]))
-        for (number, row, *_), prediction in zip(part, predictions):
-            columns = _columns(row)
+        numbers, lines, *columns = zip(*part, strict=True)
+        texts = [list(column) for column in columns[: len(names)]]
+        is_compared = has_pairs and model.task == "sentence_embedding"
+        predictions = compare(model, *texts) if is_compared else model(*texts)
+        for number, line, prediction, *row in zip(numbers, lines, predictions, *texts):
             if delimiter is None:
-                fields = _fields(prediction)
-                theirs = _beside(names, (unit, *fields))
-                columns = {theirs[name]: value for name, value in columns.items()}
-                yield json.dumps({unit: row.line, **columns, **fields}, ensure_ascii=False, default=str) + "\n"
-                continue
-            cells = (_cell(columns.get(name)) for name in names)
-            yield separated_line([number, *_cells(settings, prediction), row.line, *cells], delimiter)
-
-
-def _beside(names: Iterable[str], ours: Collection[str]) -> dict[str, str]:
-    """What the columns of a table are called beside those of predictions: "table_label" if both have a "label"."""
-    taken, renamed = {*names, *ours}, {}
-    for name in names:
-        new = name
-        while new in ours or (new != name and new in taken):
-            new = f"table_{new}"
-        renamed[name] = new
-    return renamed
+                fields = {unit: line, **dict(zip(names, row)), **_fields(prediction)}
+                yield json.dumps(fields, ensure_ascii=False) + "\n"
+            else:
+                yield separated_line([number, *_cells(settings, prediction), line, *row], delimiter)
 
 
 def _probability_names(settings: Any) -> list[str]:
@@ -231,9 +206,3 @@ def _fields(prediction: Any) -> dict[str, Any]:
     if hasattr(prediction, "tolist"):
         return {"embedding": prediction.tolist()}
     return {name: value for name, value in dataclasses.asdict(prediction).items() if value not in (None, {})}
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list) else str(value)

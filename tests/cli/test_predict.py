@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from unittest.mock import ANY
 
 import pytest
 
@@ -144,12 +145,12 @@ def test_files_of_texts(form, folder_of, table, tmp_path, monkeypatch):
     output_of(*command, "--output", tmp_path / "labels.tsv")
     lines = (tmp_path / "labels.tsv").read_text("utf-8").splitlines()
     header, *rows = (line.split("\t") for line in lines)
-    assert header == ["index", "prediction", "probability", "line", "sentence", "other"]
+    assert header == ["index", "prediction", "probability", "line", "text"]
     given = [[str(number), one.label, str(number + 1), texts[number]] for number, one in enumerate(expected)]
-    assert [[*row[:2], *row[3:5]] for row in rows] == given
+    assert [[*row[:2], *row[3:]] for row in rows] == given
     assert [float(row[2]) for row in rows] == pytest.approx([one.score for one in expected], abs=1e-5)
     rows = [json.loads(line) for line in output_of(*command).splitlines()]
-    assert [(row["sentence"], row["other"]) for row in rows] == [(text, other) for other, text in enumerate(texts)]
+    assert [row["text"] for row in rows] == texts
     for row, one in zip(rows, expected, strict=True):
         assert row["label"] == one.label
         assert row["probabilities"] == pytest.approx(one.probabilities, abs=1e-5)
@@ -159,9 +160,7 @@ def test_a_table_without_rows_has_the_header_of_others(folders, tmp_path):
     (tmp_path / "none.csv").write_text("text\n", encoding="utf-8")
     for kind, probabilities in (("classifier", "probability"), ("multi_label", "probability of a,probability of b")):
         output_of("predict", folders[kind], "--data", tmp_path / "none.csv", "--output", tmp_path / f"{kind}.csv")
-        header = (tmp_path / f"{kind}.csv").read_text("utf-8")
-        assert header.startswith(f"index,prediction,{probabilities}"), kind
-        assert header.endswith(",line\n")
+        assert (tmp_path / f"{kind}.csv").read_text("utf-8") == f"index,prediction,{probabilities},line,text\n"
 
 
 def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders, tmp_path):
@@ -175,13 +174,13 @@ def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders
     with output.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     probabilities = ["probability of a", "probability of b"]
-    assert header == ["index", "prediction", *probabilities, "line", "No", "Date", "Review Text"]
-    assert [[row[0], *row[4:]] for row in rows] == [["0", "2", "1", "", "fine"], ["3", "5", "4", "", "bad"]]
+    assert header == ["index", "prediction", *probabilities, "line", "text"]
+    assert [[row[0], *row[-2:]] for row in rows] == [["0", "2", "fine"], ["3", "5", "bad"]]
     lines = output_of("predict", run_folder, "--data", data, "--text-column", "No").splitlines()
-    assert [(row["line"], row["No"]) for row in map(json.loads, lines)] == [(2, "1"), (5, "4")]
+    assert [(row["line"], row["text"]) for row in map(json.loads, lines)] == [(2, "1"), (5, "4")]
     change_settings(run_folder, text_column="2", header=False, rename_columns={"1": "label"})
     lines = output_of("predict", run_folder, "--data", data, "--set", "delimiter=;").splitlines()
-    assert [json.loads(line)["2"] for line in lines] == ["Review Text", "fine", "bad"]
+    assert [json.loads(line)["text"] for line in lines] == ["Review Text", "fine", "bad"]
 
 
 @pytest.mark.parametrize("form", first_of(["onnx", "saved"]))
@@ -295,35 +294,22 @@ def test_options_that_a_table_does_not_have_are_refused(folders, table):
     assert "`--format` must be given with `--data -`, and only there" in mistake(*command, table[0], "--format", "csv")
 
 
-def test_a_table_keeps_its_columns_beside_the_predictions(folders, tmp_path):
-    rows = [
-        {"index": 7, "label": "gloomy", "text": 'one\ttab, "a"\nline', "meta": {"by": "A"}, "score": None},
-        {"index": 8, "table_label": "x", "text": '"two"', "tags": ["a", "b"]},
-    ]
+def test_lines_have_the_text_and_the_prediction(folders, tmp_path):
+    rows = [{"label": "gloomy", "text": 'one\ttab, "a"\nline', "meta": {"by": "A"}}, {"text": '"two"', "score": None}]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    one, two = albert_tf.pipeline(folders["classifier"])([row["text"] for row in rows])
+    texts = [row["text"] for row in rows]
+    answers = albert_tf.pipeline(folders["classifier"])(texts)
     command = ("predict", folders["classifier"], "--data", tmp_path / "rows.jsonl")
-    first, second = (json.loads(line) for line in output_of(*command).splitlines())
-    assert (first["label"], second["label"]) == (one.label, two.label)
-    assert first.keys() - {"label", "score", "probabilities"} == {
-        *("line", "index", "table_table_label", "text", "meta", "table_score")
-    }
-    assert (first["table_table_label"], second["table_label"]) == ("gloomy", "x")
-    assert (first["meta"], first["table_score"], second["tags"]) == ({"by": "A"}, None, ["a", "b"])
+    for number, line in enumerate(output_of(*command).splitlines()):
+        fields = {"line": number + 1, "text": texts[number], "label": answers[number].label}
+        assert json.loads(line) == fields | {"score": ANY, "probabilities": ANY}
     for suffix, delimiter in {".csv": ",", ".tsv": "\t"}.items():
         path = tmp_path / f"labels{suffix}"
         output_of(*command, "--output", path)
         with path.open(encoding="utf-8", newline="") as file:
             header, *cells = csv.reader(file, delimiter=delimiter)
-        assert header == [
-            *("index", "prediction", "probability", "line", "table_index"),
-            *("label", "text", "meta", "score", "table_label", "tags"),
-        ]
-        first = ["7", "gloomy", rows[0]["text"], '{"by": "A"}', "", "", ""]
-        assert cells == [
-            ["0", one.label, f"{one.score:.6f}", "1", *first],
-            ["1", two.label, f"{two.score:.6f}", "2", "8", "", '"two"', "", "", "x", '["a", "b"]'],
-        ]
+        assert header == ["index", "prediction", "probability", "line", "text"]
+        assert cells == [[str(n), one.label, f"{one.score:.6f}", str(n + 1), texts[n]] for n, one in enumerate(answers)]
 
 
 def test_mistakes_with_files(folders, table, tmp_path):
