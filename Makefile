@@ -69,46 +69,46 @@ release-check: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python -m tests.release.archives dist
-	$(BIN)/python -m tests.release.install dist
+	$(BIN)/python -m tools.release.archives dist
+	$(BIN)/python -m tools.release.install dist
 
-# Side environments for parity with other libraries; tests/parity/README.md says what they are for.
-.venv-parity-%/.installed: tests/parity/requirements-%.txt
+# Side environments for parity with other libraries; tools/parity/README.md says what they are for.
+.venv-parity-%/.installed: tools/parity/requirements-%.txt
 	$(call install,python3.11 -m venv --clear,.venv-parity-$*,--requirement $<)
 	@touch $@
 
 parity-tfa parity-google parity-peers parity-hub parity-web: export TF_CPP_MIN_LOG_LEVEL := 3
 
 parity-tfa: $(STAMP) .venv-parity-tfa/.installed
-	$(BIN)/python tests/parity/lamb_ours.py runs/parity/lamb.npz
-	.venv-parity-tfa/bin/python tests/parity/lamb_tfa.py runs/parity/lamb.npz
+	$(BIN)/python tools/parity/lamb_ours.py runs/parity/lamb.npz
+	.venv-parity-tfa/bin/python tools/parity/lamb_tfa.py runs/parity/lamb.npz
 
 parity-web: $(STAMP)
 	rm -rf runs/parity/web
-	PYTHONPATH=. $(BIN)/python tests/parity/web_ours.py runs/parity/web
+	PYTHONPATH=. $(BIN)/python tools/parity/web_ours.py runs/parity/web
 	npm install --silent --ignore-scripts --prefix runs/parity/web @huggingface/transformers@4.3.1
-	cp tests/parity/transformers_js.mjs runs/parity/web
+	cp tools/parity/transformers_js.mjs runs/parity/web
 	node runs/parity/web/transformers_js.mjs runs/parity/web
 
 parity-google: $(STAMP) .venv-parity-google/.installed
 	rm -rf runs/parity/google
-	$(BIN)/python tests/parity/google_ours.py runs/parity/google
-	.venv-parity-google/bin/python tests/parity/google_theirs.py runs/parity/google
+	$(BIN)/python tools/parity/google_ours.py runs/parity/google
+	.venv-parity-google/bin/python tools/parity/google_theirs.py runs/parity/google
 
 PEERS := transformers keras_hub model_garden
 parity-peers: $(STAMP) $(PEERS:%=.venv-parity-%/.installed)
 	rm -rf runs/parity/peers
-	$(BIN)/python tests/parity/peer_ours.py runs/parity/peers
-	@for peer in $(PEERS); do .venv-parity-$$peer/bin/python tests/parity/peer_$$peer.py runs/parity/peers || exit 1; done
-	@$(BIN)/python tests/parity/peer_table.py runs/parity/peers
+	$(BIN)/python tools/parity/peer_ours.py runs/parity/peers
+	@for peer in $(PEERS); do .venv-parity-$$peer/bin/python tools/parity/peer_$$peer.py runs/parity/peers || exit 1; done
+	@$(BIN)/python tools/parity/peer_table.py runs/parity/peers
 
 bench-peers: $(STAMP) .venv-parity-transformers/.installed .venv-parity-keras_hub/.installed
 	$(BIN)/python tests/benchmarks/speed.py --output tests/benchmarks/results
 
 parity-hub: $(STAMP) .venv-parity-hub/.installed
 	rm -rf runs/parity/hub
-	$(BIN)/python tests/parity/hub_ours.py runs/parity/hub
-	.venv-parity-hub/bin/python tests/parity/hub_theirs.py runs/parity/hub
+	$(BIN)/python tools/parity/hub_ours.py runs/parity/hub
+	.venv-parity-hub/bin/python tools/parity/hub_theirs.py runs/parity/hub
 
 # Environments without TensorFlow, for the packages that import only Keras.
 .venv-jax/.installed .venv-torch/.installed: .venv-%/.installed: tests/backends/requirements-%.txt

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import albert_tf
-from tests.release.install import PYTHONS
+from tools.release.install import PYTHONS
 
 ROOT = pathlib.Path(__file__).parents[1]
 

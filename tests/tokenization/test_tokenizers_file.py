@@ -49,7 +49,7 @@ def test_user_defined_pieces_weigh_what_sentencepiece_counts_them_with(tmp_path)
 
 
 @pytest.mark.exhaustive
-# Compared with transformers on all lines of a Korean corpus; tests/parity/README.md has the counts.
+# Compared with transformers on all lines of a Korean corpus; tools/parity/README.md has the counts.
 @pytest.mark.parametrize("rules", ["nmt_nfkc", "identity"])
 def test_loose_letters_are_put_together_where_they_are_here(tmp_path, rules):
     texts = ["밥을 먹었다 ㅋㅋㅋ", "그래 ㅋㅣ", "나는 밥을 먹는다"] * 20

@@ -1,4 +1,4 @@
-"""Checks what wheel and sdist hold: `python -m tests.release.archives dist`, as `make release-check` does."""
+"""Checks what wheel and sdist hold: `python -m tools.release.archives dist`, as `make release-check` does."""
 
 import pathlib
 import sys

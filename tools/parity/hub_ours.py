@@ -1,6 +1,6 @@
 """Exports a small model with random weights for TF Hub, and writes what tokenizer and Keras model give for some texts.
 
-    python tests/parity/hub_ours.py runs/parity/hub
+    python tools/parity/hub_ours.py runs/parity/hub
 
 `modules` holds the SavedModels; `expected.npz` the ids by our names, and the outputs by TF Hub's. `hub_theirs.py` reads
 these in an environment of its own.

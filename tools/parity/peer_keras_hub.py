@@ -1,6 +1,6 @@
 """Gives our variables to KerasHub's models and compares every output.
 
-    .venv-parity-keras_hub/bin/python tests/parity/peer_keras_hub.py runs/parity/peers
+    .venv-parity-keras_hub/bin/python tools/parity/peer_keras_hub.py runs/parity/peers
 
 Its GELU is always the tanh form. Its classes are a backbone, a masked LM and a text classifier; the last stands in for
 sentence order too.

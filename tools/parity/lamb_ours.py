@@ -1,6 +1,6 @@
 """Takes 50 steps of our LAMB under several settings and records them, with the gradients, for `lamb_tfa.py`.
 
-    python tests/parity/lamb_ours.py runs/parity/lamb.npz
+    python tools/parity/lamb_ours.py runs/parity/lamb.npz
 
 The variables are those of a small ALBERT for pretraining. The gradients are those of its own loss along one run, and
 are the same for all settings.

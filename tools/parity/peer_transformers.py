@@ -1,6 +1,6 @@
 """Loads our folders with Hugging Face transformers and compares every output.
 
-    .venv-parity-transformers/bin/python tests/parity/peer_transformers.py runs/parity/peers
+    .venv-parity-transformers/bin/python tools/parity/peer_transformers.py runs/parity/peers
 
 Its activation follows the config: "gelu" is the erf form, "gelu_new" the tanh form.
 

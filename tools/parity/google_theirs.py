@@ -1,6 +1,6 @@
 """Runs Google's own graph with the checkpoints that `google_ours.py` wrote, and compares what the two give.
 
-    .venv-parity-google/bin/python tests/parity/google_theirs.py runs/parity/google
+    .venv-parity-google/bin/python tools/parity/google_theirs.py runs/parity/google
 
 Runs in an environment of its own, without albert_tf: Google's code as the package albert-tensorflow 1.1 has it, on
 TensorFlow 2.15.1 as TensorFlow 1, with a stand-in for the one function of `tensorflow.contrib` that the graph uses.

@@ -1,6 +1,6 @@
 """Writes small models of ours with random weights, an input batch with padding, and what the models give for it.
 
-    python tests/parity/peer_ours.py runs/parity/peers
+    python tools/parity/peer_ours.py runs/parity/peers
 
 For each config there is a folder, and in it one for each model: `config.json` and `model.safetensors` as
 `save_pretrained` writes them, the variables by path in `variables.npz`, the outputs in `outputs.npz`. The programs
@@ -23,7 +23,7 @@ import albert_tf
 from albert_tf import AlbertConfig
 
 LENGTHS = (12, 7, 4, 1)
-LINES = pathlib.Path(__file__).parents[1] / "golden" / "T1_tokenize" / "lines.jsonl.xz"
+LINES = pathlib.Path(__file__).parents[2] / "tests" / "golden" / "T1_tokenize" / "lines.jsonl.xz"
 CONFIG = AlbertConfig(
     vocab_size=120,
     embedding_size=16,

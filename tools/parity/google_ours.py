@@ -1,6 +1,6 @@
 """Writes small models of ours as Google's checkpoints, and what they give for a batch with padding.
 
-    python tests/parity/google_ours.py runs/parity/google
+    python tools/parity/google_ours.py runs/parity/google
 
 For each config there is a folder, and in it one for each model, with `model.ckpt-best`, `albert_config.json` and
 `arrays.npz`: `input:NAME` for what goes in, `output:NAME` for what comes out, losses among them. `google_theirs.py`

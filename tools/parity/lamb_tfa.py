@@ -1,6 +1,6 @@
 """Takes the steps that `lamb_ours.py` recorded with the LAMB of tensorflow-addons, and compares the two.
 
-    .venv-parity-tfa/bin/python tests/parity/lamb_tfa.py runs/parity/lamb.npz
+    .venv-parity-tfa/bin/python tools/parity/lamb_tfa.py runs/parity/lamb.npz
 
 Runs in an environment of its own, without albert_tf. The relative difference is that of a variable divided by its
 largest magnitude at the same step; the exit status is 1 where it is above 2e-5 anywhere.

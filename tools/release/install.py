@@ -1,4 +1,4 @@
-"""Installs the wheel into empty environments: `python -m tests.release.install dist [EXTRA ...]`.
+"""Installs the wheel into empty environments: `python -m tools.release.install dist [EXTRA ...]`.
 
 With every Python from 3.11 to 3.13 that is there, and the pip of its first release: the package alone, and what each
 extra would install. With the first one, each extra is installed as well, or those that are named. Needs a registry.
@@ -105,7 +105,7 @@ def main(folder: str, *chosen: str) -> None:
     metadata = PathDistribution(ZipPath(wheel) / f"{'-'.join(wheel.name.split('-')[:2])}.dist-info").metadata
     extras = set(metadata.get_all("Provides-Extra") or ()) - NOT_FOR_USERS
     if extras != EXTRAS.keys():
-        sys.exit(f"EXTRAS in tests/release/install.py must name every extra. They differ in: {extras ^ EXTRAS.keys()}.")
+        sys.exit(f"EXTRAS in tools/release/install.py must name every extra. They differ in: {extras ^ EXTRAS.keys()}.")
     there = [version for version in PYTHONS if find_python(version)]
     for version in PYTHONS.keys() - there:
         print(f"Python {version} not here, not tried")

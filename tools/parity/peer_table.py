@@ -1,6 +1,6 @@
 """What the programs `peer_*.py` share: reading our side, collecting differences, and printing them as one table.
 
-    python tests/parity/peer_table.py runs/parity/peers
+    python tools/parity/peer_table.py runs/parity/peers
 
 The exit status is 1 where an output differs by more than 1e-5, a known deviation by more than 1e-3, or where a key of
 ours was missing or unexpected. Needs NumPy alone, because it runs in every environment.

@@ -1,6 +1,6 @@
 """Gives our variables to Model Garden's models and compares every output.
 
-    .venv-parity-model_garden/bin/python tests/parity/peer_model_garden.py runs/parity/peers
+    .venv-parity-model_garden/bin/python tools/parity/peer_model_garden.py runs/parity/peers
 
 Its encoder shares one block between all layers and is given the tanh form of GELU, its own default. It has no class for
 multiple choice.

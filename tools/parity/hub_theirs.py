@@ -1,6 +1,6 @@
 """Loads the modules of `hub_ours.py` with `hub.KerasLayer`, compares their outputs and fine-tunes them.
 
-    .venv-parity-hub/bin/python tests/parity/hub_theirs.py runs/parity/hub
+    .venv-parity-hub/bin/python tools/parity/hub_theirs.py runs/parity/hub
 
 Runs in an environment of its own, without albert_tf, with the Keras 2 (tf_keras) that TF Hub needs. The exit status is
 1 where a number differs by more than 1e-5, or where fine-tuning does not lower the loss and change every variable.
