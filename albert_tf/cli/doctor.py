@@ -7,7 +7,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from albert_tf.cli.tables import AsJson, Check, print_checks
 from albert_tf.inference.progress import progress_line
@@ -18,7 +17,6 @@ _PACKAGES = (
     *("huggingface_hub", "onnxruntime", "openvino", "starlette", "apache-beam", "kiwipiepy", "tensorflow-hub"),
     *("matplotlib", "tensorboard"),
 )
-_MAX_SECONDS = 300
 # In a process of its own, because a wrong build of TensorFlow ends the process.
 _PROBE = """
 import json, tensorflow as tf, tensorflow_text, keras
@@ -65,38 +63,15 @@ def _version(package: str) -> str | None:
 def _tensorflow() -> Iterator[Check]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
     environment.pop("TF_USE_LEGACY_KERAS", None)
-    command = [sys.executable, "-c", _PROBE]
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MAX_SECONDS)
-    except subprocess.TimeoutExpired:
-        reason = f"not within {_MAX_SECONDS} seconds"
-    else:
-        if not done.returncode:
-            yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
-            kinds, lack = json.loads(done.stdout.splitlines()[-1])
-            yield _devices(kinds)
-            yield _attention(lack)
-            return
-        lines = done.stderr.strip().splitlines() or ["no message"]
-        reason = f"signal {-done.returncode}" if done.returncode < 0 else lines[-1][:300]
-    cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras>=3.14,<3.17'"
-    if reason == "signal 4":
-        cure = "use another machine, because TensorFlow's wheels need a processor with AVX"
-    yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason}); {cure}", False)
-
-
-def _devices(kinds: list[str]) -> Check:
-    shown = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-    hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if hidden in ("", "-1"):
-        return Check("devices", f"{shown}; GPUs are hidden by CUDA_VISIBLE_DEVICES={hidden}")
-    if "GPU" not in kinds and Path("/dev/nvidia0").exists():
-        cure = "pip install 'tensorflow[and-cuda]==2.21.*', and check the driver with nvidia-smi"
-        return Check("devices", f"{shown}, although there is an NVIDIA GPU; {cure}", False)
-    return Check("devices", shown)
-
-
-def _attention(lack: str) -> Check:
-    if lack:
-        return Check("attention", f"in the plain form: {lack}")
-    return Check("attention", "cuDNN's flash attention, where XLA compiles for bfloat16 or float16")
+    done = subprocess.run([sys.executable, "-c", _PROBE], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
+        reason = f"signal {-done.returncode}" if done.returncode < 0 else reason
+        cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras>=3.14,<3.17'"
+        yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason}); {cure}", False)
+        return
+    yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
+    kinds, lack = json.loads(done.stdout.splitlines()[-1])
+    yield Check("devices", ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)))
+    flash = "cuDNN's flash attention, where XLA compiles for bfloat16 or float16"
+    yield Check("attention", f"in the plain form: {lack}" if lack else flash)

@@ -50,7 +50,7 @@ def run(
     ] = False,
     flash_attention: Annotated[
         bool,
-        typer.Option("--flash-attention", help="saved_model: --xla in bfloat16 for NVIDIA GPUs alone, with cuDNN."),
+        typer.Option("--flash-attention", help="saved_model: as --xla, in bfloat16 for NVIDIA GPUs alone, with cuDNN."),
     ] = False,
     attention: Annotated[
         bool, typer.Option("--attention", help="saved_model: add a signature with the attention of layers and heads.")

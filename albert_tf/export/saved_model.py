@@ -18,7 +18,7 @@ from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import location
 from albert_tf.inference.folder import ModelFolder, load_folder
 from albert_tf.inference.loading import TOKENIZER_FOLDER
-from albert_tf.layers.kernels import in_full_float32, lacks_flash_attention
+from albert_tf.layers.kernels import in_full_float32
 from albert_tf.models.base import AlbertBase
 from albert_tf.tasks.sequence_classification.settings import Threshold
 from albert_tf.tasks.table import TASKS, WindowsName
@@ -76,7 +76,7 @@ def export_saved_model(
         precision: of weights and computation; outputs are float32. `"bfloat16"` halves the weights' size.
         frozen: whether the weights are constants of the graph rather than variables.
         xla: whether XLA compiles the network, for few shapes of its inputs, see `saved_models/README.md`. For GPUs.
-        flash_attention: whether a model with `xla` in bfloat16 attends with cuDNN. It then runs on NVIDIA GPUs since
+        flash_attention: whether a model in bfloat16 attends with cuDNN, with `xla`. It then runs on NVIDIA GPUs since
             A100 alone, and is exported on one, which checks it.
         attention: whether to add the signature `attention`, which makes the graph larger by a third.
         windows: for labels and numbers of single texts, how the logits of the windows of a long one are joined,
@@ -90,12 +90,6 @@ def export_saved_model(
     """
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"`precision` must be 'float32' or 'bfloat16'. Received: precision={precision!r}.")
-    if flash_attention and (precision, xla) != ("bfloat16", True):
-        raise ValueError(
-            f"`flash_attention` needs precision='bfloat16' and xla=True. Received: precision={precision!r}, xla={xla}."
-        )
-    if flash_attention and (reason := lacks_flash_attention()):
-        raise ValueError(f"`flash_attention` is checked on a GPU that has it, but {reason}; leave it out.")
     source = model_folder(source)
     loaded = load_folder(source)
     if max_length is not None:
@@ -110,7 +104,7 @@ def export_saved_model(
         served.add_attention()
     if frozen:
         served.freeze()
-    if xla:
+    if xla or flash_attention:
         served.use_xla(flash_attention)
     with temporary_folder(folder) as partial:
         with tensorflow_writes(folder):
@@ -118,7 +112,7 @@ def export_saved_model(
         loaded.tokenizer.save_pretrained(partial / TOKENIZER_FOLDER)
         restored = tf.saved_model.load(str(partial))
         difference = _checked_difference(exact, restored, is_exact)
-        form = {"precision": precision, "frozen": frozen, "xla": xla}
+        form = {"precision": precision, "frozen": frozen, "xla": xla or flash_attention}
         form |= {"lengths": served.lengths, "largest_difference": difference}
         write_model_card(partial, loaded, name, source, license, form)
         folder = publish(partial, folder, may_increment=version is None)

@@ -18,7 +18,7 @@ from albert_tf.export.few_shapes import in_few_shapes
 from albert_tf.inference.constant_weights import MAX_BYTES, ConstantWeights, num_bytes
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
-from albert_tf.layers.kernels import Plain, inference_with
+from albert_tf.layers.kernels import Plain, inference_with, lacks_flash_attention
 from albert_tf.layers.kernels.tensorflow_cpu import OneDnn
 from albert_tf.layers.kernels.tensorflow_gpu import CuDnnInShapes
 
@@ -91,7 +91,13 @@ class ServedModel(tf.Module):
 
         Args:
             flash_attention: bool. Whether cuDNN attends, where it can.
+
+        Raises:
+            ValueError: cuDNN cannot attend in float32 or on this machine, which is to check it.
         """
+        is_half = self._loaded.model.compute_dtype == "bfloat16"
+        if flash_attention and (lack := lacks_flash_attention() if is_half else "precision='float32'"):
+            raise ValueError(f"`flash_attention` needs precision='bfloat16', and a GPU that has it, but {lack}.")
         compiled = tf.function(self.network, jit_compile=True, autograph=False)
         self.lengths = padded_lengths(self._settings.max_length)
         longest, pad = self._loaded.model.config.max_position_embeddings, self._loaded.tokenizer.pad_token_id
