@@ -54,14 +54,14 @@ def compiled(make: Any, rows: int, topology: Any) -> tuple[Program, Any]:
         # As Keras' trainer does in `make_train_function`, with the mesh of these devices.
         function = jax.jit(model.train_step, donate_argnums=0, out_shardings=(None, shardings))
         arguments = (state, data)
-    with _cudnn():
+    with contextlib.nullcontext() if topology.devices[0].platform == "tpu" else _cudnn():
         executable = function.lower(*arguments).compile()
     return Program.of(executable.as_text(), executable.memory_analysis()), model
 
 
 @contextlib.contextmanager
 def _cudnn() -> Iterator[None]:
-    """Has JAX use cuDNN although it finds none; only programs for GPUs ask for it."""
+    """Has JAX use cuDNN, although it finds none; it would on TPUs, too."""
     names = {"check_compute_capability": lambda *_: True, "check_cudnn_version": lambda *_: 91400}
     before = {name: getattr(attention_of_gpus, name) for name in names}
     for name, function in names.items():
