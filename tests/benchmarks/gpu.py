@@ -39,9 +39,15 @@ ROOT = pathlib.Path(__file__).parents[2]
 MARKS = {
     **{"inference": "inference", "training": "training", "pretraining": "pretraining"},
     **{"pretrain": "pretraining", "pretrain_mirrored": "pretraining", "finetune": ""},
-    **{"saved_model": "inference", "saved_model_xla": "inference"},
+    **dict.fromkeys(("saved_model", "saved_model_xla", "saved_model_flash"), "inference"),
 }
-ONCE = ("pretrain_mirrored", "finetune", "saved_model", "saved_model_xla")  # not in the second turn
+ONCE = (
+    "pretrain_mirrored",
+    "finetune",
+    "saved_model",
+    "saved_model_xla",
+    "saved_model_flash",
+)  # not in the second turn
 SHAPES = {
     "tiny": dict.fromkeys(MARKS, ("2x32",)),
     "base": {
@@ -68,7 +74,10 @@ EXPECTED = 25.0  # seconds for a kind of work and shape, before the side has run
 # Dense bfloat16 products, from the makers' data sheets.
 DATA_SHEETS = {"H100": "989 TFLOP/s (SXM)", "H200": "989 TFLOP/s", "A100": "312 TFLOP/s", "L4": "121 TFLOP/s"}
 # What the kinds of work are called among the programs that are compiled without a GPU.
-WORK_OF_PROGRAMS = {"inference": "inference", "pretraining": "pretraining", "pretrain": "pretraining"}
+WORK_OF_PROGRAMS = {
+    **{"inference": "inference", "pretraining": "pretraining", "pretrain": "pretraining"},
+    "saved_model_flash": "export",
+}
 ENVIRONMENT = {
     "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
     "TF_CPP_MIN_LOG_LEVEL": "2",

@@ -97,7 +97,7 @@ def save_classifier(config: dict, folder: pathlib.Path) -> None:
     albert_tf.AlbertTokenizer.english().save_pretrained(folder)
 
 
-def saved_model(config: dict, batch: int, length: int, options, xla: bool = False) -> Measured:
+def saved_model(config: dict, batch: int, length: int, options, **form: bool) -> Measured:
     """Calls of the signature `tokens` of an exported SavedModel."""
     import tensorflow as tf
 
@@ -105,7 +105,7 @@ def saved_model(config: dict, batch: int, length: int, options, xla: bool = Fals
 
     with tempfile.TemporaryDirectory() as folder:
         save_classifier(config, pathlib.Path(folder, "model"))
-        report = export_saved_model(pathlib.Path(folder, "model"), folder, "saved", precision="bfloat16", xla=xla)
+        report = export_saved_model(pathlib.Path(folder, "model"), folder, "saved", precision="bfloat16", **form)
         begun = time.perf_counter()
         loaded = tf.saved_model.load(report.folder)
         ids = tf.random.stateless_uniform([batch, length], [0, 1], 5, config["vocab_size"], tf.int32)
@@ -126,4 +126,10 @@ def saved_model_xla(config: dict, batch: int, length: int, options) -> Measured:
     return saved_model(config, batch, length, options, xla=True)
 
 
-COMMANDS = {work.__name__: work for work in (pretrain, pretrain_mirrored, finetune, saved_model, saved_model_xla)}
+def saved_model_flash(config: dict, batch: int, length: int, options) -> Measured:
+    """The same with cuDNN's attention."""
+    return saved_model(config, batch, length, options, flash_attention=True)
+
+
+_EXPORTS = (saved_model, saved_model_xla, saved_model_flash)
+COMMANDS = {work.__name__: work for work in (pretrain, pretrain_mirrored, finetune, *_EXPORTS)}
