@@ -120,6 +120,30 @@ def test_all_but_attention_in_full_precision(training, fast):
         np.testing.assert_allclose(array, expected, rtol=0, atol=2e-6 * max(np.abs(expected).max(), 1.0))
 
 
+@pytest.mark.parametrize("fast", [CuDnn, JaxGpu])
+@pytest.mark.parametrize("training", [False, True])
+def test_layer_normalisation_of_large_means_and_of_equal_values(training, fast):
+    layer_norm = keras.layers.LayerNormalization(epsilon=1e-12)
+    layer_norm.build((None, 64))
+    rows = np.random.default_rng(1).normal(size=(4, 64)).astype("float32") + np.float32([[0], [1000], [-30], [0]])
+    rows[3] = 3.3
+
+    @tf.function(jit_compile=True)
+    def run(rows):
+        with tf.GradientTape() as tape:
+            tape.watch(rows)
+            output = fast().add_and_normalize(rows, tf.zeros_like(rows), layer_norm, training)
+        return output, tape.gradient(output, rows, tf.cos(tf.range(64.0)) * tf.ones_like(rows))
+
+    output, gradient = (tensor.numpy() for tensor in run(tf.constant(rows)))
+    wide = rows[:3].astype("float64")
+    expected = (wide - wide.mean(-1, keepdims=True)) / wide.std(-1, keepdims=True)
+    np.testing.assert_allclose(output[:3], expected, atol=2e-4)
+    assert np.abs(output[3]).max() <= 1  # of rounding
+    assert np.isfinite(gradient).all()
+    np.testing.assert_allclose((gradient[:3] * expected).sum(-1), 0, atol=2e-3)
+
+
 @pytest.mark.parametrize("way", first_of([{"scan_layers": True}, {"remat": "block"}]), ids=str)
 def test_fit_with_xla(way, emulated):
     steps = []

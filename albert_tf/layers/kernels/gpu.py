@@ -17,7 +17,7 @@ class JaxGpu(Fused):
 
     def add_and_normalize(self, x, residual, layer_norm, training):
         total = x + residual
-        return scaled(*moments(total), total, *weights_of(layer_norm)) if training else normalize(total, layer_norm)
+        return scaled(total, *moments(total), *weights_of(layer_norm)) if training else normalize(total, layer_norm)
 
 
 def weights_of(layer_norm: keras.layers.LayerNormalization) -> list:
@@ -35,12 +35,16 @@ def normalize(x, layer_norm: keras.layers.LayerNormalization):
 
 
 def moments(x):
-    """Means of the rows of a tensor [R, D] and of their squares, float32 [R, 1], by one kernel."""
+    """Means and variances of the rows of a tensor [R, D], float32 [R, 1], by one kernel.
+
+    Squares are those of distances from the first value of a row, so that little is lost where a mean is large.
+    """
     wide = ops.cast(x, "float32")
-    return ops.mean(wide, axis=-1, keepdims=True), ops.mean(ops.square(wide), axis=-1, keepdims=True)
+    first = ops.stop_gradient(wide[:, :1])
+    mean, square = (ops.mean(power, axis=-1, keepdims=True) for power in (wide - first, ops.square(wide - first)))
+    return first + mean, ops.relu(square - ops.square(mean))
 
 
-def scaled(mean, mean_of_squares, x, gamma, beta, epsilon: float):
+def scaled(x, mean, variance, gamma, beta, epsilon: float):
     """The layer normalisation of a tensor [R, D] with these moments."""
-    inverse = ops.rsqrt(mean_of_squares - ops.square(mean) + epsilon)
-    return ops.cast((ops.cast(x, "float32") - mean) * inverse * gamma + beta, x.dtype)
+    return ops.cast((ops.cast(x, "float32") - mean) * ops.rsqrt(variance + epsilon) * gamma + beta, x.dtype)

@@ -121,16 +121,16 @@ def _with_gradient(x, layer_norm):
 
     @tf.custom_gradient
     def apply(x, gamma, beta):
-        mean, mean_of_squares = moments(x)
+        mean, variance = moments(x)
 
         def backward(gradient):
-            inverse = tf.math.rsqrt(mean_of_squares - tf.square(mean) + epsilon)
+            inverse = tf.math.rsqrt(variance + epsilon)
             to_x, *others = scaled_gradient((tf.cast(x, tf.float32) - mean) * inverse, inverse, gamma, gradient)
             # Without a barrier, what sums it up for a bias would have it in float32, and both would be written.
             kept: Any = xla_optimization_barrier([to_x])
             return *kept, *others
 
-        return scaled(mean, mean_of_squares, x, gamma, beta, epsilon), backward
+        return scaled(x, mean, variance, gamma, beta, epsilon), backward
 
     return apply(x, *weights)
 
