@@ -222,4 +222,4 @@ def test_columns_of_labels_are_those_of_evaluations_too(files, tmp_path):
     assert "must name a column for each label of the model: film, price, war. Received: film, war" in message
     output_of("predict", tmp_path / "run", "--data", table, "--output", tmp_path / "labels.csv")
     header = (tmp_path / "labels.csv").read_text(encoding="utf-8").splitlines()[0]
-    assert header.endswith("text,film,price,war")
+    assert header.endswith(",probability of war,line,text")

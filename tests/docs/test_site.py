@@ -86,7 +86,7 @@ def test_a_broken_link_fails(broken, tmp_path):
     shutil.copytree(REPOSITORY / "docs", tmp_path / "docs")
     for name in ("mkdocs.yml", "README.md", "README.ko.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(REPOSITORY / name, tmp_path)
-    for name in ("albert_tf", "training", "saved_models", "tests"):
+    for name in ("albert_tf", "training", "saved_models", "tests", "tools"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
     with (tmp_path / "docs/index.md").open("a", encoding="utf-8") as page:
         page.write("".join(f"\n\n{text}\n" for text in broken))
