@@ -1,6 +1,7 @@
 """Programs for GPUs: which are compiled, and the table of what they do.
 
-`make gpu-programs` compiles all of them and writes `gpu_programs.md`; `make test-gpu` compares.
+`make gpu-programs` compiles all of them, writes `gpu_programs.md` and prints the kinds of kernels that take longest;
+`make test-gpu` compares.
 """
 
 import contextlib
@@ -118,7 +119,8 @@ def main() -> None:
     for case in CASES:
         program = case.compiled()
         known[case.key] = line(case, program)
-        print(*known[case.key], sep=" | ", flush=True)
+        print(*known[case.key], sep=" | ")
+        print(kinds(case, program), flush=True)
         write(list(known.values()))
 
 

@@ -31,13 +31,11 @@ class Estimate:
     Args:
         kernels: their number.
         bytes: that they read and write, in all.
-        flops: of matrix products.
         seconds: what they take, each as long as its bytes or its products need, whichever is longer.
     """
 
     kernels: int
     bytes: int
-    flops: int
     seconds: float
 
 
@@ -45,7 +43,7 @@ def estimate(program: Program, gpu: str) -> Estimate:
     """The estimate for a program without loops."""
     kernels = program.kernels()
     seconds = sum(seconds_of(kernel, gpu) for kernel in kernels)
-    return Estimate(len(kernels), sum(k.bytes for k in kernels), sum(k.flops for k in kernels), seconds)
+    return Estimate(len(kernels), sum(k.bytes for k in kernels), seconds)
 
 
 def seconds_of(kernel: Any, gpu: str) -> float:

@@ -57,9 +57,7 @@ def measured(kind: str, size: str, way: str, dtype: str) -> int:
             with mock.patch.object(kernels, "lacks_flash_attention", return_value=lacks):
                 known[key] = tensorflow_step.compiled(make, ROWS[size], topology)[0].memory
         except jax.errors.JaxRuntimeError as error:
-            if not isinstance(reason := tpus.does_not_fit(error), tpus.DoesNotFit):
-                raise
-            known[key] = -reason.needed
+            known[key] = -tpus.out_of_memory(error)[0]
         MEASURED.mkdir(exist_ok=True)
         file.write_text(json.dumps(known, indent=1))
     return known[key]

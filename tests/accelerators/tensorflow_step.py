@@ -22,6 +22,7 @@ from albert_tf.layers import kernels
 from albert_tf.layers.kernels.tensorflow_gpu import CuDnnInShapes
 from albert_tf.training_step import apply_gradients
 from albert_tf.training_step.step import train_step
+from tests.accelerators import steps
 from tests.accelerators.programs import Program
 
 
@@ -84,7 +85,7 @@ def lowered(make: Any, rows: int, replicas: int, shapes: Sequence[tuple[int, int
         def call(*data):
             return strategy.run(functools.partial(train_step, model, model.trainable_variables), (data,))
 
-    data = tf.nest.map_structure(lambda array: tf.constant(np.repeat(array, rows, axis=0)), batch)
+    data = tf.nest.map_structure(tf.constant, steps.rows(batch, rows))
     # Shapes of an export are known when it is compiled, not when it is made.
     signature = [tf.nest.map_structure(lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), batch[0])]
     program = tf.function(call, signature if shapes else None, jit_compile=True, autograph=False)
@@ -133,7 +134,7 @@ def programs_under_a_strategy(make: Any, rows: int, topology: Any) -> list[Progr
         model, batch = make()
     model.encoder.training_kernels, model.jit_compile = kernels.for_layers(), True
     model.make_train_function()
-    data = tf.nest.map_structure(lambda array: tf.constant(np.repeat(array, rows, axis=0)), batch)
+    data = tf.nest.map_structure(tf.constant, steps.rows(batch, rows))
     with mock.patch.object(apply_gradients, "_program", recorded):
         strategy.run(functools.partial(train_step, model, model.trainable_variables), (data,))
     return [compile_module(hlo, tuple(topology.devices)) for hlo in modules]

@@ -22,14 +22,6 @@ OF_THE_COMPILER = {
 }
 
 
-class DoesNotFit(Exception):  # noqa: N818
-    """A program needs more memory than a chip has; both in bytes."""
-
-    def __init__(self, needed: int, usable: int):
-        super().__init__(f"{needed / 2**30:.2f} GiB needed of {usable / 2**30:.2f}")
-        self.needed, self.usable = needed, usable
-
-
 def slice_of(chip: str, count: int) -> Any:
     """The description of a slice of `count` chips, which need not exist."""
     return topologies.get_topology_desc(platform="tpu", topology_name=f"{chip}:{TOPOLOGIES[chip][count]}")
@@ -52,10 +44,13 @@ def check(program: Program, variables: int, chip_has: int) -> None:
     assert program.memory < chip_has
 
 
-def does_not_fit(error: Exception) -> Exception:
-    """DoesNotFit if the compiler ran out of memory, otherwise the error itself."""
+def out_of_memory(error: jax.errors.JaxRuntimeError) -> tuple[int, int]:
+    """Bytes that a program needs and that it may use, of the error of one that does not fit; raises other errors."""
     match = re.search(r"Used ([\d.]+[KMGT]) of ([\d.]+[KMGT]) hbm", str(error))
-    return error if match is None else DoesNotFit(*map(_bytes, match.groups()))
+    if match is None:
+        raise error
+    needed, usable = map(_bytes, match.groups())
+    return needed, usable
 
 
 def usable_memory(chip: str) -> int:
@@ -66,10 +61,8 @@ def usable_memory(chip: str) -> int:
     try:
         jax.jit(sum).lower(arrays).compile()
     except jax.errors.JaxRuntimeError as error:
-        found = does_not_fit(error)
-        if isinstance(found, DoesNotFit):
-            return found.usable
-        raise
+        _, usable = out_of_memory(error)
+        return usable
     raise AssertionError(f"{chip} has 128 GiB or more")
 
 

@@ -35,19 +35,14 @@ from albert_tf.config import AlbertConfig
 from albert_tf.costs import encoder_flops
 
 ROOT = pathlib.Path(__file__).parents[2]
+EXPORTS = ("saved_model", "saved_model_xla", "saved_model_flash")
 # The kinds of work, and in which one the package on JAX is what others are compared with.
 MARKS = {
     **{"inference": "inference", "training": "training", "pretraining": "pretraining"},
     **{"pretrain": "pretraining", "pretrain_mirrored": "pretraining", "finetune": ""},
-    **dict.fromkeys(("saved_model", "saved_model_xla", "saved_model_flash"), "inference"),
+    **dict.fromkeys(EXPORTS, "inference"),
 }
-ONCE = (
-    "pretrain_mirrored",
-    "finetune",
-    "saved_model",
-    "saved_model_xla",
-    "saved_model_flash",
-)  # not in the second turn
+ONCE = ("pretrain_mirrored", "finetune", *EXPORTS)  # not in the second turn
 SHAPES = {
     "tiny": dict.fromkeys(MARKS, ("2x32",)),
     "base": {

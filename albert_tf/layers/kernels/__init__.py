@@ -11,7 +11,7 @@ inference, chosen by backend, processor and mode; layers that are called alone h
 | JAX        | a GPU              | `JaxGpu`                              | `JaxGpu`                         | `JaxGpu`|
 | JAX, torch | others             | `Fused`                               | `Fused`                          | `Fused` |
 
-`CuDnn` computes as `Plain` where XLA does not compile, which it sees when a graph is made.
+`CuDnn` computes as `Plain` where XLA does not compile a graph. Exports that XLA compiles have `CuDnnInShapes`.
 """
 
 import contextlib
