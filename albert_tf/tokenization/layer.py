@@ -16,6 +16,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+import tensorflow_text  # noqa: F401  # whole, because two threads cannot import its parts
 
 from albert_tf.tokenization.batching import BatchLayout
 from albert_tf.tokenization.files import TOKENIZERS_FILE, find_vocabulary
