@@ -2,7 +2,7 @@
 
 import shutil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -20,15 +20,13 @@ def run(
         Path, typer.Argument(help="Folder, file or prefix of a checkpoint of any format, or OWNER/NAME.")
     ],
     folder: Annotated[Path, typer.Argument(help="Empty folder to write to; created if necessary.")],
-    to: Annotated[str, typer.Option(help="Format to write: google or huggingface.")],
+    to: Annotated[Literal["google", "huggingface"], typer.Option(help="Format to write.")],
     list_tensors: Annotated[bool, typer.Option("--list", help="List variables and their tensors.")] = False,
 ) -> None:
     """Converts a checkpoint to another format, with its vocabulary.
 
     Example: albert-tf convert albert_base_v2 converted --to huggingface
     """
-    if to not in ("google", "huggingface"):
-        raise ValueError(f"`--to` must be google or huggingface. Received: {to}.")
     check_new_folder(folder)
     source = checkpoint_folder(source)
     with progress_line("convert"), new_folder(folder) as written:

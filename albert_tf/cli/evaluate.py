@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_tf.cli.paths import check_data, existing_model
+from albert_tf.cli.paths import check_exists, existing_model
 from albert_tf.cli.settings import TABLE_SETTINGS, Settings, read_settings
 from albert_tf.cli.tables import AsJson, print_json, print_scores
 from albert_tf.files.urls import location
@@ -40,7 +40,7 @@ def run(
     options = {**columns, "max_length": max_length}
     changes = {name: value for name, value in options.items() if value is not None} | read_settings(settings, _SETTINGS)
     folder = existing_model(folder)
-    check_data(data)
+    check_exists(data)
     if predictions is not None:
         location(predictions)  # raises if it is a URL that cannot be reached
     with progress_line("evaluate"):

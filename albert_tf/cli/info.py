@@ -1,7 +1,7 @@
 """`albert-tf info`: the costs of a model, and what ALBERT saves; or whether its files are sound."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,7 +17,7 @@ def run(
     sequence_length: Annotated[
         int | None, typer.Option(help="Tokens per sequence; default: 512, or as many as the model takes.", min=1)
     ] = None,
-    dtype: Annotated[str, typer.Option(help="Data type of activations: float32 or bfloat16.")] = "float32",
+    dtype: Annotated[Literal["float32", "bfloat16"], typer.Option(help="Data type of activations.")] = "float32",
     check: Annotated[bool, typer.Option("--check", help="Check files, weights and vocabulary instead.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -42,8 +42,6 @@ def run(
 
     config = read_config(model)
     sequence_length = sequence_length or min(512, config.max_position_embeddings)
-    if dtype not in ("float32", "bfloat16"):
-        raise ValueError(f"`--dtype` must be float32 or bfloat16. Received: {dtype}.")
     comparison = compare_costs(config, sequence_length=sequence_length, dtype=dtype)
     columns = {
         "as it is": comparison.albert,

@@ -10,7 +10,7 @@ import typer
 
 from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
 from albert_tf.files.mirrors import mirrored
-from albert_tf.files.urls import file_infos, is_remote, is_url, kind_of, location
+from albert_tf.files.urls import file_infos, is_remote, kind_of, location
 
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
@@ -64,19 +64,11 @@ def check_new_folder(folder: Path) -> None:
         raise ValueError(f"{folder} cannot be written ({parent} is read-only); use another folder.")
 
 
-def check_exists(*paths: Path) -> None:
+def check_exists(*paths: str | Path) -> None:
     """Raises ValueError if a file or folder does not exist; commands call it before they import TensorFlow."""
     for path in map(location, paths):
         if kind_of(path) is None:
             raise ValueError(f"{path} does not exist; check the path.")
-
-
-def check_data(data: str) -> None:
-    """As `check_exists`; a file behind a URL is only looked for when it is read."""
-    if is_url(data):
-        location(data)  # raises
-    else:
-        check_exists(Path(data))
 
 
 def existing_model(path: Path) -> Path:

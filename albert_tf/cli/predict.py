@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_tf.cli.paths import check_data, existing_model
+from albert_tf.cli.paths import check_exists, existing_model
 from albert_tf.cli.predict_tables import Source, compare, predict_table
 from albert_tf.cli.settings import TABLE_SETTINGS, Settings, read_settings
 from albert_tf.cli.tables import print_json
@@ -109,7 +109,7 @@ def run(
         _predict_texts(folder, texts or [], pair or [], model_options, masked, pll)
         return
     if data != "-":
-        check_data(data)
+        check_exists(data)
     with progress_line("predict", shown=str(output) != "-"):  # predictions on standard output are progress enough
         count = _predict_file(folder, Source(data, form, options), output, model_options)
     if str(output) != "-":

@@ -5,7 +5,7 @@ import logging
 import os
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,20 +16,19 @@ from albert_tf.inference.progress import progress_line
 NAME = "serve"
 REMAINS = "the server has ended"
 KEY_VARIABLE = "ALBERT_TF_API_KEY"
-_ENGINES = ("auto", "tensorflow", "openvino", "onnxruntime")
-_PRECISIONS = ("auto", "float32", "bfloat16", "float16", "int8")
-_PRECISION = (
-    "Precision of ONNX models: float32, bfloat16 (OpenVINO), float16 or int8; auto: bfloat16 if the CPU has AMX, else "
-    "the most exact."
-)
+_Engine = Annotated[Literal["auto", "tensorflow", "openvino", "onnxruntime"], typer.Option()]
+_Precision = Annotated[
+    Literal["auto", "float32", "bfloat16", "float16", "int8"],
+    typer.Option(help="Of ONNX models, bfloat16 for OpenVINO; auto: bfloat16 if the CPU has AMX, else the most exact."),
+]
 
 
 def run(
     folder: Annotated[Path, typer.Argument(help="Folder of exported models, of one model, or of one version.")],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for other machines.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 for a free one.", min=0, max=65535)] = 8501,
-    engine: Annotated[str, typer.Option(help="auto, tensorflow, openvino or onnxruntime.")] = "auto",
-    precision: Annotated[str, typer.Option(help=_PRECISION)] = "auto",
+    engine: _Engine = "auto",
+    precision: _Precision = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads of TensorFlow; default: one per core.", min=1)] = None,
     max_batch_size: Annotated[int, typer.Option(help="Rows of a batch.", min=1)] = 32,
     max_batch_tokens: Annotated[int, typer.Option(help="Tokens of a batch of many rows; more for GPUs.", min=1)] = 1024,
@@ -53,8 +52,6 @@ def run(
     """
     import asyncio
 
-    _check_choice("--engine", engine, _ENGINES)
-    _check_choice("--precision", precision, _PRECISIONS)
     api_key = _api_key(api_key_file)
     server = _import_server()
     from albert_tf.serving.hosts import is_loopback
@@ -93,11 +90,6 @@ def _handler() -> logging.Handler:
     handler = logging.StreamHandler()
     handler.setFormatter(Formatter("%(asctime)s %(levelname)s %(message)s"))
     return handler
-
-
-def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"`{option}` must be {', '.join(choices[:-1])} or {choices[-1]}. Received: {value}.")
 
 
 def _import_server() -> ModuleType:

@@ -136,7 +136,6 @@ def test_a_lone_tokenizer_json_becomes_a_vocabulary_file(google, tmp_path, kind,
 
 def test_mistakes(google, tmp_path):
     new = tmp_path / "new"
-    assert "must be google or huggingface. Received: torch" in mistake("convert", google, new, "--to", "torch")
     assert "check the spelling" in mistake("convert", tmp_path / "nowhere", new, "--to", "google")
     erf = GOLDEN / "hf_groups2_inner2_for_pretraining"
     assert "must have the tanh form of GELU" in mistake("convert", erf, new, "--to", "google")

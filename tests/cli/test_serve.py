@@ -14,8 +14,6 @@ FILES += ("hub/encoder/saved_model.pb", "hub/preprocess/saved_model.pb")
     ("arguments", "complaint"),
     [
         (["none"], "none is not a folder"),
-        ([".", "--engine", "torch"], "`--engine` must be auto, tensorflow, openvino or onnxruntime. Received: torch."),
-        ([".", "--precision", "half"], "`--precision` must be auto, float32, bfloat16, float16 or int8. Received"),
         (["."], "No model in . can be served: ./weights holds weights; export it first: albert-tf export ./weights"),
         (["other"], "No model in other can be served: it has no complete version of a model."),
         (["weights"], "it holds weights; export it first: albert-tf export weights --name weights."),
