@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -23,7 +23,7 @@ def run(
     inputs: Annotated[list[str], typer.Argument(help="Text files (.txt, .txt.gz), folders or patterns; UTF-8.")],
     output: Annotated[Path, typer.Option(help="New folder for the vocabulary.")],
     vocab_size: Annotated[int, typer.Option(help="Number of pieces.")] = 30000,
-    model_type: Annotated[str, typer.Option(help="unigram, bpe or wordpiece.")] = "unigram",
+    model_type: Annotated[Literal["unigram", "bpe", "wordpiece"], typer.Option(help="Kind of pieces.")] = "unigram",
     seed: Annotated[int, typer.Option(help="Seed for choosing lines.")] = 12345,
     do_lower_case: Annotated[bool, _pieces(help="Lower-case the text.")] = True,
     keep_accents: Annotated[bool | None, _pieces(help="Keep accents; by default they are dropped.")] = None,
@@ -43,10 +43,7 @@ def run(
     """
     from albert_tf.files.text import find_files
     from albert_tf.tokenization import train_sentencepiece, train_wordpiece
-    from albert_tf.tokenization.training.sentencepiece import MODEL_TYPES
 
-    if model_type not in (known := (*MODEL_TYPES, "wordpiece")):
-        raise ValueError(f"`model_type` must be one of {', '.join(known)}. Received: model_type={model_type!r}.")
     check_new_folder(output)
     options: dict[str, Any] = {
         "vocab_size": vocab_size,

@@ -1,6 +1,6 @@
 """The features of a pretraining example, each declared once: name, name on disk, shape and type.
 
-The writer, the reader and their checks are derived from these declarations.
+The writer and the reader are derived from these declarations.
 
 Shape letters: B batch, L sequence, P predictions, S examples per packed row.
 """
@@ -8,8 +8,6 @@ Shape letters: B batch, L sequence, P predictions, S examples per packed row.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
-
-import numpy as np
 
 Role = Literal["input", "label", "extra"]
 T = TypeVar("T")
@@ -110,16 +108,3 @@ def features_to_learn(objective: str, packed: bool = False) -> tuple[Feature, ..
         for feature in features
         if objective != "none" or feature.name not in renamed
     )
-
-
-def check_arrays(features: Iterable[Feature], arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> None:
-    """Raises ValueError if an array, [B, ...] by name of its feature, is missing or has another type or shape."""
-    for feature in features:
-        if feature.name not in arrays:
-            raise ValueError(f"`arrays` must contain `{feature.name}`. Received: {sorted(arrays)}. Add this array.")
-        array = arrays[feature.name]
-        if array.shape[1:] != feature.row_shape(sizes) or array.dtype != feature.dtype:
-            raise ValueError(
-                f"`{feature.name}` must be {feature.dtype} with rows of shape {feature.row_shape(sizes)}. "
-                f"Received: {array.dtype} of shape {array.shape}. Convert the array."
-            )

@@ -94,7 +94,6 @@ def test_train_tokenizer_keeps_to_morphemes_and_holds_lines_out(tmp_path):
     [
         (("--model-type", "wordpiece", "--byte-fallback"), "`--byte-fallback` and `--segmenter` require"),
         (("--model-type", "wordpiece", "--segmenter", "kiwi"), "`--byte-fallback` and `--segmenter` require"),
-        (("--model-type", "bert"), "`model_type` must be one of unigram, bpe, wordpiece. Received: model_type='bert'"),
         (("--user-defined-symbols", "@a,[SEP]"), "`user_defined_symbols` must not name special pieces"),
         (("--character-coverage", 1.5), "`character_coverage` must be between 0.98 and 1.0"),
         (("--vocab-size", 30000), "vocab_size"),

@@ -308,7 +308,7 @@ def _write_examples(
         examples = make_examples(documents, pairs, options, vocabulary)
         statistics += ExampleStatistics.of(examples, vocabulary)
         rows = pack_examples(examples, pairs.keys, options, vocabulary.pad_token_id) if options.pack else examples
-        write_records(file, serialize_examples(features, vars(rows), options.sizes))
+        write_records(file, serialize_examples(features, vars(rows)))
         records += len(rows)
     return statistics, records
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from albert_tf.data.features import Feature, check_arrays
+from albert_tf.data.features import Feature
 
 # Tags of the length-delimited fields 1, 2 and 3.
 _FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
@@ -58,8 +58,6 @@ def _encode(feature: Feature, array: npt.NDArray) -> list[bytes]:
     rows = array.reshape(len(array), -1)
     if feature.disk_dtype == "float32":
         return _split(rows.astype("<f4").tobytes(), range(0, 4 * rows.size + 1, 4 * rows.shape[1]))
-    if (rows < 0).any():
-        raise ValueError(f"`{feature.name}` must not be negative. Received: {rows.min()}.")
     return _encode_varints(rows)
 
 
@@ -74,16 +72,9 @@ def _header(disk_name: str, disk_dtype: str, length: int) -> bytes:
     return _FIELD_1 + varint(len(entry) + length) + entry
 
 
-def serialize_examples(
-    features: Iterable[Feature], arrays: Mapping[str, npt.NDArray], sizes: Mapping[str, int]
-) -> list[bytes]:
-    """Encodes arrays [B, ...] by name of the feature as B serialized `tf.train.Example`s.
-
-    Raises:
-        ValueError: an array is missing, has another type or shape, or holds negative integers.
-    """
+def serialize_examples(features: Iterable[Feature], arrays: Mapping[str, npt.NDArray]) -> list[bytes]:
+    """Encodes arrays [B, ...] by name of the feature as B serialized `tf.train.Example`s; integers are not negative."""
     ordered = sorted(features, key=lambda feature: feature.disk_name)
-    check_arrays(ordered, arrays, sizes)
     columns = []
     for feature in ordered:
         values = _encode(feature, arrays[feature.name])

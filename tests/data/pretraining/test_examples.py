@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
-from albert_tf.data.features import PRETRAINING_FEATURES, check_arrays
+from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.options import ExampleOptions, Objective
 from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.mask_tokens import mask_tokens
@@ -32,7 +32,9 @@ def test_layout(objective):
     documents = random_documents(11)
     pairs = make_pairs(documents, [0], options)
     examples = make_examples(documents, pairs, options, VOCABULARY)
-    check_arrays(PRETRAINING_FEATURES, vars(examples), options.sizes)
+    for feature in PRETRAINING_FEATURES:
+        array = getattr(examples, feature.name)
+        assert (array.shape[1:], array.dtype) == (feature.row_shape(options.sizes), feature.dtype)
     for row, ids in enumerate(restored(examples)):
         first = documents.tokens[pairs.first_start[row] :][: pairs.first_length[row]].tolist()
         second = documents.tokens[pairs.second_start[row] :][: pairs.second_length[row]].tolist()
