@@ -27,7 +27,6 @@ from albert_tf.trainer.run_folder import (
 )
 
 REPORT_PAGE = "report.html"
-_MAX_ROWS = 100
 _LABEL_TABLES = ("scores.by_label.", "scores.confusion.")  # have a section of their own
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -106,7 +105,6 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
         **_labels(tuned and tuned.scores),
         "Masked pieces of held-out examples": _masked_examples(run, recipe),
         "Configuration": _table(flat(recipe).items()),
-        "Metrics": _metrics_table(entries),
     }
     atomic_write(report.file, _page(run.resolve().name, report, sections).encode())
     return report
@@ -177,23 +175,6 @@ def _part(part) -> str:
     wrong = "" if part.pieces[0] == part.target else f"<del>{html.escape(part.pieces[0].strip())}</del> "
     kind = "b" if wrong else "ins"
     return f'{space}<span title="{html.escape(best)}">{wrong}<{kind}>{target}</{kind}></span>'
-
-
-def _metrics_table(entries: list[dict[str, float]]) -> str:
-    if not entries:
-        return "<p>None yet.</p>"
-    count = min(len(entries), _MAX_ROWS)
-    chosen = [entries[(number + 1) * len(entries) // count - 1] for number in range(count)]  # includes the last one
-    names = [n for n in dict.fromkeys(n for entry in entries for n in entry) if not n.startswith("trust_ratio/")]
-    head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in names)
-    cells = ([_shown(entry[name]) if name in entry else "" for name in names] for entry in chosen)
-    rows = "\n".join(f"<tr>{''.join(map(_number, row))}</tr>" for row in cells)
-    table = f'<div class="wide"><table id="metrics"><tr>{head}</tr>\n{rows}</table></div>'
-    return f"<details><summary>{count} of {len(entries)} intervals</summary>{table}</details>"
-
-
-def _number(cell: str) -> str:
-    return f'<td class="number">{cell}</td>'
 
 
 def _table(rows: Iterable[tuple[str, Any]], without: str = "") -> str:

@@ -95,15 +95,6 @@ def test_names_are_escaped(page, run):
     assert "run" not in page.tags
 
 
-def test_the_table_is_the_metrics_file(page, run):
-    entries, table = read_metrics(run / "metrics.jsonl"), page.tables[-1]
-    names = [name.replace(" ", "_") for name in table[0]]
-    assert {"step", "loss", "val_loss", "learning_rate", "gradient_norm", "input_wait_share"} <= set(names)
-    assert len(table) == 1 + len(entries) == 5
-    for row, entry in zip(table[1:], entries):
-        assert row == [f"{entry[name]:.6g}" if name in entry else "" for name in names]
-
-
 def test_speed_results_and_configuration_are_those_of_the_run(page, run):
     later = read_metrics(run / "metrics.jsonl")[1:]
     assert page.facts["tokens per second"] == f"{np.median([entry['tokens_per_second'] for entry in later]):,.0f}"
