@@ -69,11 +69,12 @@ class BeamRunner:
             _ = parts | beam.GroupByKey() | "Store" >> self._step(_store)
         report(sum(file.stat().st_size for file in files))
 
-    def run(self, function: Callable[[PrepareContext, int, Report], object], items: list[int], report: Report) -> None:
-        """Calls the function for every item, in any order; Beam does not report progress."""
+    def run(self, function: Callable[[PrepareContext, int], object], items: list[int]) -> list[int]:
+        """Calls the function for every item, in any order; returns the items at the end."""
         beam = self._beam
         with self._pipeline() as pipeline:
-            _ = pipeline | "Shards" >> beam.Create(items) | "Write" >> self._step(partial(_quietly, function))
+            _ = pipeline | "Shards" >> beam.Create(items) | "Write" >> self._step(partial(_without_results, function))
+        return items
 
     def _step(self, function: Callable[[PrepareContext, Any], Iterable[Any]]) -> Any:
         return self._beam.FlatMap(_Step(function, self._packed))
@@ -127,7 +128,7 @@ def _unpacked(packed: bytes) -> PrepareContext:
 
 def _read(context: PrepareContext, numbered: tuple[int, Path]) -> Iterator[tuple[Position, list[Document]]]:
     number, file = numbered
-    for batch, documents in enumerate(read_batches([file], context.options, _ignore)):
+    for batch, documents in enumerate(read_batches([file], context.options)):
         yield (number, batch), documents
 
 
@@ -135,7 +136,7 @@ def _tokenize(
     context: PrepareContext, batch: tuple[Position, list[Document]]
 ) -> Iterator[tuple[int, tuple[Position, Arrays]]]:
     position, documents = batch
-    for shard, arrays in split_by_shard(tokenize_batch(context, documents, _ignore), context.options.num_shards):
+    for shard, arrays in split_by_shard(tokenize_batch(context, documents), context.options.num_shards):
         yield shard, (position, arrays)
 
 
@@ -155,15 +156,11 @@ def _store(context: PrepareContext, shard: tuple[int, Iterable[tuple[Position, A
     return ()
 
 
-def _quietly(
-    function: Callable[[PrepareContext, int, Report], object], context: PrepareContext, item: int
+def _without_results(
+    function: Callable[[PrepareContext, int], object], context: PrepareContext, item: int
 ) -> Iterable[None]:
-    function(context, item, _ignore)
+    function(context, item)
     return ()
-
-
-def _ignore(amount: int) -> None:
-    pass
 
 
 def _import_beam() -> Any:

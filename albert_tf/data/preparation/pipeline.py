@@ -35,7 +35,6 @@ from albert_tf.data.preparation.serialization import serialize_examples
 from albert_tf.data.preparation.tokenized_cache import (
     Counts,
     PrepareContext,
-    Report,
     cache_arrays,
     check_counts,
     count_caches,
@@ -259,7 +258,8 @@ def _write_shards(
     missing = [number for number in numbers if not workspace.load(f"shard-{number}", Shard)]
     passes = options.dupe_factor if options.format == "examples" else 1
     reporter.start("write", sum(counts.tokens[number] for number in missing) * passes)
-    runner.run(_write_shard, missing, reporter.add)
+    for number in runner.run(_write_shard, missing):
+        reporter.add(counts.tokens[number] * passes)
     finished = {number: _load_finished(workspace, number) for number in numbers}
     written = sum((finished[number].statistics for number in missing), ExampleStatistics())
     # A shard whose documents all have a single sentence has no examples.
@@ -279,7 +279,7 @@ def _load_finished(workspace: Workspace, number: int) -> Shard:
     return shard
 
 
-def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
+def _write_shard(context: PrepareContext, number: int) -> None:
     """Writes a shard, and then its record in the workspace, which marks it as finished."""
     options = context.options
     kind = "pretraining" if options.format == "examples" else "documents"
@@ -288,23 +288,22 @@ def _write_shard(context: PrepareContext, number: int, report: Report) -> None:
         if options.format == "documents":
             arrays = cache_arrays(cache)
             write_document_shard(file, arrays)
-            report(len(arrays["tokens"]))
             # The number of examples per epoch, with which training can seek to any of them.
             examples = len(make_pairs(load_cache(cache), [0], options))
             statistics, records = ExampleStatistics(examples=examples), len(arrays)
         else:
-            statistics, records = _write_examples(file, load_cache(cache), context, report)
+            statistics, records = _write_examples(file, load_cache(cache), context)
     shard = Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)
     Workspace(options.output_dir).save(f"shard-{number}", shard)
 
 
 def _write_examples(
-    file: BinaryIO, documents: TokenizedDocuments, context: PrepareContext, report: Report
+    file: BinaryIO, documents: TokenizedDocuments, context: PrepareContext
 ) -> tuple[ExampleStatistics, int]:
     """Writes the examples of all passes; returns their statistics and the number of records."""
     options, vocabulary, statistics, records = context.options, context.vocabulary, ExampleStatistics(), 0
     features = PACKED_FEATURES if options.pack else PRETRAINING_FEATURES
-    for pairs in _blocks(documents, options, report):
+    for pairs in _blocks(documents, options):
         examples = make_examples(documents, pairs, options, vocabulary)
         statistics += ExampleStatistics.of(examples, vocabulary)
         rows = pack_examples(examples, pairs.keys, options, vocabulary.pad_token_id) if options.pack else examples
@@ -313,7 +312,7 @@ def _write_examples(
     return statistics, records
 
 
-def _blocks(documents: TokenizedDocuments, options: ExampleOptions, report: Report) -> Iterator[Pairs]:
+def _blocks(documents: TokenizedDocuments, options: ExampleOptions) -> Iterator[Pairs]:
     """Yields the pairs of all passes, pass by pass, each shuffled, in blocks that fit the processor's cache."""
     block = max(1, _BLOCK_TOKENS // options.max_seq_length)
     expected = len(documents.tokens) // options.max_tokens + len(documents)
@@ -321,8 +320,5 @@ def _blocks(documents: TokenizedDocuments, options: ExampleOptions, report: Repo
     for first in range(0, options.dupe_factor, passes_at_once):
         passes = np.arange(first, min(first + passes_at_once, options.dupe_factor))
         pairs = make_pairs(documents, passes, options).shuffled()
-        work = len(documents.tokens) * len(passes)
         for start in range(0, len(pairs), block):
-            stop = min(start + block, len(pairs))
-            yield pairs.take(slice(start, stop))
-            report(work * stop // len(pairs) - work * start // len(pairs))
+            yield pairs.take(slice(start, min(start + block, len(pairs))))

@@ -26,7 +26,7 @@ _MAX_SINGLE = 0.5  # of the documents
 _MANY_SEGMENTS = 1000  # from which a single document is probably several texts
 _MAX_UNKNOWN = 0.05  # with a vocabulary of the same language, less than 1 % of tokens are unknown
 Arrays = Mapping[str, npt.NDArray]
-Report = Callable[[int], None]  # called with amounts of finished work
+Report = Callable[[int], None]  # called with numbers of bytes
 
 
 def cut_segment(
@@ -202,8 +202,10 @@ def written_caches(workspace: Path) -> Iterator[Path]:
         move(Path(local), workspace)
 
 
-def read_batches(files: Iterable[Path], options: PrepareOptions, report: Report) -> Iterator[list[Document]]:
-    """Yields the corpus in lists of documents, about a megabyte of text each."""
+def read_batches(
+    files: Iterable[Path], options: PrepareOptions, report: Report = lambda amount: None
+) -> Iterator[list[Document]]:
+    """Yields the corpus in lists of documents, about a megabyte of text each; reports the bytes that were read."""
     batch, characters, warned = [], 0, False
     for file in files:
         reported = 0
@@ -235,7 +237,7 @@ def _warn_of_long_sentence(file: Path, document: Document) -> bool:
     return True
 
 
-def tokenize_batch(context: PrepareContext, documents: list[Document], report: Report) -> TokenizedDocuments:
+def tokenize_batch(context: PrepareContext, documents: list[Document]) -> TokenizedDocuments:
     """Tokenizes a batch of documents in a worker."""
     options = context.options
     return tokenize_documents(documents, context.tokenizer, None if options.reference_pairs else options.max_tokens)
