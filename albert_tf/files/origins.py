@@ -5,7 +5,7 @@ import re
 import tempfile
 from pathlib import Path
 
-# By the path of the file.
+# By the path of the file; those of tables in memory begin with "the".
 ORIGINS: dict[Path, str] = {}
 STANDARD_INPUT = "standard input"
 # Of a path as of a URL, which has one slash; patterns such as `s3://bucket/part-?.txt` have no secrets.
@@ -32,7 +32,7 @@ def process_folder() -> Path:
 
 def is_in_memory(path: Path) -> bool:
     """Whether the file was made of a table in memory."""
-    return path in ORIGINS and "://" not in ORIGINS[path] and ORIGINS[path] != STANDARD_INPUT
+    return ORIGINS.get(path, "").startswith("the ")
 
 
 def name_of(path: Path) -> str:

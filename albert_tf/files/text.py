@@ -1,5 +1,6 @@
 """Finds text files, plain or gzip-compressed, and reads their lines in bounded memory."""
 
+import contextlib
 import glob
 import gzip
 import re
@@ -109,17 +110,34 @@ def read_lines(
         if path.suffix != ".gz":
             yield from _decoded(file, path, max_bytes, cure)
             return
-        unzipped = gzip.GzipFile(fileobj=file)
-        try:
+        with _unzipped(file, path) as unzipped:
             for line in _decoded(unzipped, path, max_bytes, cure):
-                if unzipped.tell() > MAX_LINE_BYTES + MAX_EXPANSION * file.tell():
-                    raise ValueError(
-                        f"{path} expands to more than {MAX_EXPANSION} times its size, which is unusual for text; check "
-                        f"the file, or decompress it first."
-                    )
+                _check_expansion(unzipped, file, path)
                 yield Line(line.text, file.tell())
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(f"{path} is not a complete gzip file ({error}); copy it again, or rename it.") from None
+
+
+def decompressed(path: Path) -> Iterator[bytes]:
+    """The content of a file that gzip compressed, in parts; raises ValueError as `read_lines`."""
+    with opened(path) as file, _unzipped(file, path) as unzipped:
+        while part := unzipped.read(_SAMPLE_BYTES):
+            _check_expansion(unzipped, file, path)
+            yield part
+
+
+@contextlib.contextmanager
+def _unzipped(file: BinaryIO, path: Path) -> Iterator[gzip.GzipFile]:
+    try:
+        yield gzip.GzipFile(fileobj=file)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is not a complete gzip file ({error}); copy it again, or rename it.") from None
+
+
+def _check_expansion(unzipped: gzip.GzipFile, file: BinaryIO, path: Path) -> None:
+    if unzipped.tell() > MAX_LINE_BYTES + MAX_EXPANSION * file.tell():
+        raise ValueError(
+            f"{path} expands to more than {MAX_EXPANSION} times its size, which is unusual for text; check the file, "
+            "or decompress it first."
+        )
 
 
 def _decoded(file: BinaryIO | gzip.GzipFile, path: Path, max_bytes: int, cure: str) -> Iterator[Line]:

@@ -18,7 +18,9 @@ from albert_tf.data.finetuning.separated import check_names
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import TABLE_SUFFIXES, is_table, listed, read_rows
 from albert_tf.files.atomic import could_not_write
-from albert_tf.files.origins import ORIGINS, process_folder
+from albert_tf.files.encodings import text_lines
+from albert_tf.files.origins import ORIGINS, name_of, process_folder, where
+from albert_tf.files.text import decompressed
 from albert_tf.files.urls import is_url, local_copy
 
 _ROWS_AT_ONCE = 1000
@@ -28,15 +30,17 @@ _NAMES = {name for names in _SPLITS.values() for name in names}
 # The split in the name of a file, such as train-00000-of-00002, KorQuAD_v1.0_dev or dev-v1.1.
 _SPLIT = re.compile(rf"(?:^|[-_.])({'|'.join(_NAMES)})(?:[-_.]?v?[\d.]+(?:-of-\d+)?)?$")
 _SUFFIXES = (*TABLE_SUFFIXES, ".conll", ".conllu", ".bio", ".iob")
+_FASTTEXT = re.compile(r"((?:__label__\S+\s+)+)(.*)")
 
 
 def as_file(data: Any, role: str = "dev", table: TableFormat | None = None) -> str | os.PathLike:
     """The path of a file of examples. Tables in memory are written to a JSONL file that is removed when Python ends.
 
     Args:
-        data: a path; a URL; a pandas or polars DataFrame; an Arrow table; a Dataset of Hugging Face, whose class labels
-            are written by name; a DatasetDict, or the folder where one was saved, or a folder with a file for each of
-            its splits; or an iterable of dicts. Missing values are null.
+        data: a path, also of a file compressed with gzip; a URL; a pandas or polars DataFrame; an Arrow table; a
+            Dataset of Hugging Face, whose class labels are written by name; a DatasetDict, or the folder where one was
+            saved, or a folder with a file for each of its splits, or of texts in a folder for each label; or an
+            iterable of dicts. Missing values are null.
         role: which split is taken, `"train"` or `"dev"`: the one for evaluation, preferably "validation".
         table: how the files of a split of several are read.
 
@@ -53,7 +57,9 @@ def as_file(data: Any, role: str = "dev", table: TableFormat | None = None) -> s
     if isinstance(data, str | os.PathLike):
         if not str(data):
             raise ValueError("A path of examples must not be empty.")
-        return _of_folder(pathlib.Path(data), role, table or TableFormat()) if _is_folder(data) else data
+        if _is_folder(data):
+            data = _of_folder(pathlib.Path(data), role, table or TableFormat())
+        return _of_file(pathlib.Path(data), table or TableFormat()) or data
     if isinstance(data, Mapping):
         name = _split(data, role, f"The {type(data).__name__}")
         return _written(data[name], f"the split {name!r}")
@@ -83,17 +89,49 @@ def _of_folder(folder: pathlib.Path, role: str, table: TableFormat) -> str | os.
             split = match[1] if match else parts[0].lower() if len(parts) > 1 else path.name
             files.setdefault(split if split in _NAMES else path.name, []).append(path)
     if not _NAMES & files.keys():
-        return folder  # such as one of RACE
+        return _of_classes(folder, table)
     split = _split(files, role, str(folder))
     shards = files[split]
     if (folder / split).is_dir() and all(path.suffix == ".txt" for path in shards):
-        return folder / split  # of RACE
+        return _of_classes(folder / split, table)
     if len({(path.parent, path.suffix) for path in shards}) > 1 or (len(shards) > 1 and not is_table(shards[0])):
         raise ValueError(f"{folder} has several files of the split {split!r}: {listed(map(str, shards))}; pass one.")
     if len(shards) == 1:
         return shards[0]
     table = dataclasses.replace(table, rename={})  # columns are renamed when the rows are read again
     return _written((dict(row.fields) for path in shards for row in read_rows(path, table)), f"the files of {folder}")
+
+
+def _of_classes(folder: pathlib.Path, table: TableFormat) -> pathlib.Path:
+    """Texts in a folder for each label; other folders, such as those of RACE, whose texts are JSON, as they are."""
+    files = sorted(folder.glob("[!._]*/*.txt"))
+    if not files or next(text_lines(files[0], table.encoding), "").lstrip()[:1] in "{":
+        return folder
+    rows = ({"text": "".join(text_lines(file, table.encoding)), "label": file.parent.name} for file in files)
+    return _written(rows, f"the files of {folder}")
+
+
+def _of_file(path: pathlib.Path, table: TableFormat) -> pathlib.Path | None:
+    """A file of another form as a table: one that gzip compressed, or one of fastText's lines; None for others."""
+    if path.suffix.lower() == ".gz" and path.is_file():
+        copy = pathlib.Path(tempfile.mkdtemp(dir=process_folder()), path.stem)
+        with copy.open("wb") as file:
+            file.writelines(decompressed(path))
+        ORIGINS[copy] = name_of(path)
+        return _of_file(copy, table) or copy
+    if path.suffix.lower() != ".txt" or not path.is_file():
+        return None
+    if not next(text_lines(path, table.encoding), "").startswith("__label__"):
+        return None
+    rows = (_labelled(path, *line) for line in enumerate(text_lines(path, table.encoding), start=1))
+    return _written(rows, f"the lines of {name_of(path)}")
+
+
+def _labelled(path: pathlib.Path, number: int, line: str) -> dict[str, Any]:
+    if (match := _FASTTEXT.fullmatch(line.strip())) is None:
+        raise ValueError(f"{where(path, number)}, has no label, unlike the first: begin it with __label__.")
+    labels = [label.removeprefix("__label__") for label in match[1].split()]
+    return {"label": labels if len(labels) > 1 else labels[0], "text": match[2]}
 
 
 def _saved_by_datasets(folder: pathlib.Path, role: str) -> pathlib.Path:

@@ -14,7 +14,7 @@ from albert_tf.data.finetuning.label_studio import annotated
 from albert_tf.data.finetuning.separated import TAB_SUFFIXES, check_names, describe_separated, separated_rows
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.encodings import Utf8Reader, encoding_of, text_lines, utf8_file
-from albert_tf.files.json import nearest, parse_json
+from albert_tf.files.json import nearest, parse_json, read_json
 from albert_tf.files.origins import is_in_memory, name_of, where
 from albert_tf.files.text import MAX_EXPANSION
 
@@ -231,7 +231,13 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
             place = f" after element {number}" if number else ""
             raise ValueError(f"{name_of(path)} is not valid JSON{place} ({reason[:100]}); {cure}.") from None
     if not number:
-        raise ValueError(f"{name_of(path)} has no rows; {cure}.")
+        # As to_json of pandas writes it, a column holds its values by the index of their rows.
+        columns = read_json(path, cure=cure) if start.lstrip().startswith(b"{") else {}
+        indexes = [list(column) if isinstance(column, dict) else [] for column in columns.values()]
+        if not indexes or indexes.count(indexes[0]) < len(indexes) or not "".join(indexes[0]).isdecimal():
+            raise ValueError(f"{name_of(path)} has no rows; {cure}.")
+        for number, values in enumerate(zip(*(column.values() for column in columns.values())), start=1):
+            yield number, _object(dict(zip(columns, values)), where(path, number))
 
 
 class _Shallow:

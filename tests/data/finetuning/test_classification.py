@@ -292,7 +292,7 @@ def test_what_was_not_accepted_in_prodigy_is_left_out_and_counted(tmp_path):
 @pytest.mark.parametrize("orient", ["columns", "index", "split", "values", "table", "records"])
 def test_json_of_pandas(tmp_path, orient):
     pandas.DataFrame({"text": ["a", "b"], "label": ["x", "y"]}).to_json(tmp_path / "a.json", orient=orient)
-    if orient in ("table", "records"):
+    if orient in ("columns", "table", "records"):
         assert read_texts(tmp_path / "a.json").labels == ["x", "y"]
     else:
         with pytest.raises(ValueError, match=r'a\.json.*; pandas writes rows with to_json\(path, orient="records"\)'):

@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import gzip
 import http.server
 import json
 import pathlib
@@ -204,6 +205,39 @@ def test_which_file_of_a_folder_is_a_split(tmp_path, name):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
     assert [as_file(tmp_path, role) for role in ("train", "dev")] == [tmp_path / path for path in expected]
+
+
+def test_forms_of_files_that_are_no_tables(tmp_path):
+    for label, texts in {"good": ["one", "two\nthree"], "bad": ["four"]}.items():
+        (tmp_path / "train" / label).mkdir(parents=True)
+        for number, text in enumerate(texts):
+            (tmp_path / "train" / label / f"{number}.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "train" / "urls.txt").touch()
+    of_classes = read_texts(as_file(tmp_path, "train"))
+    assert (list(of_classes.texts), of_classes.labels) == (["four", "one", "two\nthree"], ["bad", "good", "good"])
+    lines = tmp_path / "fasttext.txt"
+    lines.write_text("__label__good 좋은 영화\n__label__bad __label__long four\n", encoding="utf-8")
+    of_lines = read_texts(as_file(lines), Columns(separator=","))
+    assert (list(of_lines.texts), of_lines.label_sets()) == (["좋은 영화", "four"], [["good"], ["bad", "long"]])
+    compressed = tmp_path / "b.txt.gz"
+    compressed.write_bytes(gzip.compress(lines.read_bytes()))
+    assert list(read_texts(as_file(compressed), Columns(separator=",")).texts) == ["좋은 영화", "four"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", b"__label__a x\nno label\n", r"a\.txt, line 2, has no label"),
+        ("a.tsv.gz", gzip.compress(b"text\tlabel\nx\n"), r"a\.tsv\.gz, line 2, has 1 fields"),
+        ("a.tsv.gz", gzip.compress(b"text\tlabel\nx\ty\n")[:-4], "not a complete gzip file"),
+        ("a.tsv.gz", gzip.compress(bytes(10**8)), "more than 500 times its size"),
+    ],
+    ids=["label", "row", "incomplete", "bomb"],
+)
+def test_such_files_are_refused_by_their_names(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        read_texts(as_file(tmp_path / name))
 
 
 @pytest.mark.parametrize("files", [["train.csv", "train.jsonl"], ["ko/train-0.jsonl", "en/train-0.jsonl"]])

@@ -236,7 +236,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize(("steps", "shards"), first_of([(2, 0), (6, 2)]))
 def test_a_killed_run_leaves_no_half_shard_and_is_taken_up(corpus, tmp_path, steps, shards):
-    """The run halts at every report of progress: three while it tokenises, one before it writes, one after each shard."""
+    """The run halts at every report of progress: three while it tokenises, one before it writes, one for each shard."""
     options = options_for(corpus, tmp_path / "killed", dupe_factor=30, num_shards=4)
     command = [sys.executable, "-c", KILLED, options.model_dump_json()]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
