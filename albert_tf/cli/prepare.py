@@ -44,6 +44,7 @@ def run(
     permutation: Annotated[bool, _masking(help="Also permute as many tokens, and predict them.")] = False,
     split_sentences: Annotated[bool, _pairs(help="Split running text into sentences.")] = False,
     document_gap: Annotated[int, _pairs(help="Empty lines between documents; 0: one document per file.")] = 1,
+    drop_repeated: Annotated[bool, _pairs("--drop-repeated", help="Leave out documents that repeat others.")] = False,
     short_seq_prob: Annotated[float, _pairs(help="Fraction of passes with shorter examples.")] = 0.1,
     reference_pairs: Annotated[
         bool, _pairs(help="Pair a lone sentence with a random document, as in Google's code.")
@@ -78,6 +79,9 @@ def _print_report(report) -> None:
     manifest = report.manifest
     rows = {
         "documents": f"{manifest.documents:,}",
+        "repeated, left out"
+        if manifest.recipe.drop_repeated
+        else "of these repeated": f"{manifest.repeated_documents:,}",
         "tokens in the corpus": f"{manifest.tokens:,}",
         "unknown tokens": f"{manifest.unknown_tokens / manifest.tokens:.3%}",
     }

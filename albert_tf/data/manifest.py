@@ -51,6 +51,7 @@ class PreparationSettings(_Record):
     num_shards: int
     split_sentences: bool
     document_gap: int
+    drop_repeated: bool = False
     vocab_size: int
     vocab_hash: str
     corpus: tuple[HashedFile, ...]
@@ -192,7 +193,8 @@ class Manifest(_Record):
     Args:
         recipe: corpus and options.
         vocabulary: the vocabulary and the tokenizer's files.
-        documents: number of non-empty documents in the corpus.
+        documents: number of non-empty documents in the corpus, without those left out.
+        repeated_documents: number of those whose text is that of an earlier one, whether they are left out or not.
         segments: number of their sentences; parts of very long sentences count singly.
         tokens: number of their tokens, before examples are made.
         unknown_tokens: number of these that are unknown to the vocabulary.
@@ -204,6 +206,7 @@ class Manifest(_Record):
     recipe: PreparationSettings
     vocabulary: VocabularyRecord
     documents: int
+    repeated_documents: int = 0
     segments: int
     tokens: int
     unknown_tokens: int = 0

@@ -116,6 +116,7 @@ class PrepareOptions(ExampleOptions):
         do_lower_case: None: the setting in the tokenizer's folder, or True without one.
         split_sentences: lines are running text, wrapped or not, to be split into sentences.
         document_gap: number of consecutive blank lines that end a document; 0: only the end of a file does.
+        drop_repeated: leave out documents whose text is that of an earlier one, to the letter.
         num_shards: number of files to write; the hash of a document's text selects its shard. 0: at least 8, with at
             most 256 MiB of text per shard, so that its tokens fit into a gigabyte of memory.
         num_processes: worker processes. With more than one, a script that calls `prepare` needs the usual
@@ -138,6 +139,7 @@ class PrepareOptions(ExampleOptions):
     do_lower_case: bool | None = None
     split_sentences: bool = False
     document_gap: int = Field(default=1, ge=0)
+    drop_repeated: bool = False
     num_shards: int = Field(default=0, ge=0, le=100_000)
     num_processes: int = Field(default=1, ge=1)
     runner: Literal["local", "beam"] = "local"

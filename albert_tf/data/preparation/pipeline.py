@@ -190,6 +190,7 @@ def _prepare(
         recipe=recipe,
         vocabulary=VocabularyRecord.of(context.vocabulary, options.output_dir / TOKENIZER_FOLDER),
         documents=sum(counts.documents),
+        repeated_documents=counts.repeated,
         segments=counts.segments,
         tokens=sum(counts.tokens),
         unknown_tokens=counts.unknown,
@@ -231,6 +232,7 @@ def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTok
         num_shards=options.num_shards,
         split_sentences=options.split_sentences,
         document_gap=options.document_gap,
+        drop_repeated=options.drop_repeated,
         vocab_size=tokenizer.vocab_size,
         vocab_hash=tokenizer.vocab_hash,
         corpus=tuple(HashedFile.of(file) for file in files),
@@ -245,7 +247,7 @@ def _tokenize_corpus(
     make_folder(workspace.folder / "tokenized")
     reporter.start("tokenize", sum(file.stat().st_size for file in files))
     runner.tokenize(files, reporter.add)
-    counts = count_caches(workspace.folder, context.options.num_shards, context.tokenizer.unk_token_id)
+    counts = count_caches(workspace.folder, context.options, context.tokenizer.unk_token_id)
     workspace.save("counts", counts)
     return counts
 
@@ -286,13 +288,13 @@ def _write_shard(context: PrepareContext, number: int) -> None:
     path = options.output_dir / f"{kind}-{number:05d}-of-{options.num_shards:05d}.tfrecord"
     with local_cache(context.workspace, number) as cache, atomic_open(path) as file:
         if options.format == "documents":
-            arrays = cache_arrays(cache)
+            arrays = cache_arrays(cache, options.drop_repeated)
             write_document_shard(file, arrays)
             # The number of examples per epoch, with which training can seek to any of them.
-            examples = len(make_pairs(load_cache(cache), [0], options))
+            examples = len(make_pairs(load_cache(cache, options.drop_repeated), [0], options))
             statistics, records = ExampleStatistics(examples=examples), len(arrays)
         else:
-            statistics, records = _write_examples(file, load_cache(cache), context)
+            statistics, records = _write_examples(file, load_cache(cache, options.drop_repeated), context)
     shard = Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)
     Workspace(options.output_dir).save(f"shard-{number}", shard)
 

@@ -108,14 +108,22 @@ def append_to_cache(folder: Path, arrays: Arrays) -> None:
         raise could_not_write(folder, error) from None
 
 
-def cache_arrays(folder: Path) -> dict[str, npt.NDArray]:
-    """Memory-maps the arrays of a cache."""
-    return {name: np.asarray(np.memmap(folder / name, dtype, "r")) for name, dtype in DOCUMENT_ARRAYS.items()}
+def cache_arrays(folder: Path, drop_repeated: bool) -> dict[str, npt.NDArray]:
+    """Memory-maps the arrays of a cache; where equal documents are left out but for the first, loads them."""
+    arrays = {name: np.asarray(np.memmap(folder / name, dtype, "r")) for name, dtype in DOCUMENT_ARRAYS.items()}
+    _, first = np.unique(arrays["keys"], return_index=True)
+    if not drop_repeated or len(first) == len(arrays["keys"]):
+        return arrays
+    documents = np.isin(np.arange(len(arrays["keys"])), first)
+    segments = np.repeat(documents, arrays["documents"])
+    tokens = np.repeat(segments, arrays["segments"])
+    kept = {"keys": documents, "documents": documents, "segments": segments, "tokens": tokens}
+    return {name: array[kept[name]] for name, array in arrays.items()}
 
 
-def load_cache(folder: Path) -> TokenizedDocuments:
-    """Loads the documents of a cache; tokens stay memory-mapped."""
-    arrays = cache_arrays(folder)
+def load_cache(folder: Path, drop_repeated: bool) -> TokenizedDocuments:
+    """Loads the documents of a cache; see `cache_arrays`."""
+    arrays = cache_arrays(folder, drop_repeated)
     return TokenizedDocuments.from_lengths(arrays["tokens"], arrays["segments"], arrays["documents"], arrays["keys"])
 
 
@@ -126,6 +134,7 @@ class Counts(BaseModel):
         documents, tokens: by shard.
         segments: in all shards.
         longest: segments of the longest document.
+        repeated: documents whose text is that of an earlier one, whether these are left out or not.
         single: documents of one segment.
         unknown: number of unknown tokens.
     """
@@ -136,6 +145,7 @@ class Counts(BaseModel):
     tokens: tuple[int, ...]
     segments: int
     longest: int
+    repeated: int = 0
     single: int = 0
     unknown: int = 0
 
@@ -150,15 +160,17 @@ class PrepareContext:
     workspace: Path
 
 
-def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
+def count_caches(workspace: Path, options: PrepareOptions, unknown_id: int) -> Counts:
     """Counts the contents of the caches of all shards."""
-    documents, tokens = np.zeros((2, num_shards), np.int64)
-    segments = longest = single = unknown = 0
-    for shard in range(num_shards):
+    documents, tokens = np.zeros((2, options.num_shards), np.int64)
+    segments = longest = repeated = single = unknown = 0
+    for shard in range(options.num_shards):
         if not cache_folder(workspace, shard).is_dir():
             continue
         with local_cache(workspace, shard) as folder:
-            arrays = cache_arrays(folder)
+            keys = cache_arrays(folder, False)["keys"]
+            repeated += len(keys) - len(np.unique(keys))
+            arrays = cache_arrays(folder, options.drop_repeated)
             documents[shard], tokens[shard] = len(arrays["documents"]), len(arrays["tokens"])
             segments, longest = segments + len(arrays["segments"]), max(longest, int(arrays["documents"].max()))
             single += int((arrays["documents"] == 1).sum())
@@ -169,6 +181,7 @@ def count_caches(workspace: Path, num_shards: int, unknown_id: int) -> Counts:
         tokens=tuple(tokens.tolist()),
         segments=segments,
         longest=longest,
+        repeated=repeated,
         single=single,
         unknown=unknown,
     )

@@ -214,6 +214,22 @@ def test_single_sentences_are_enough_without_pairs(tmp_path):
     assert report.manifest.label_1_share == 0
 
 
+@pytest.mark.parametrize("form", ["examples", "documents"])
+def test_repeated_documents_are_counted_and_left_out(tmp_path, form):
+    documents = ["\n".join(LINES[start : start + 5]) for start in range(0, 40, 5)]
+    for name, repeated in (("once", []), ("twice", documents[2:5])):
+        (tmp_path / f"{name}.txt").write_text(
+            "\n\n".join([*documents[:6], *repeated, *documents[6:]]), encoding="utf-8"
+        )
+    once = prepare(options_for(tmp_path / "once.txt", tmp_path / "once", format=form))
+    twice = prepare(options_for(tmp_path / "twice.txt", tmp_path / "twice", format=form))
+    left_out = prepare(options_for(tmp_path / "twice.txt", tmp_path / "left out", format=form, drop_repeated=True))
+    counts = [(one.manifest.documents, one.manifest.repeated_documents) for one in (once, twice, left_out)]
+    assert counts == [(8, 0), (11, 3), (8, 3)]
+    expected, shards = contents(once.folder), contents(left_out.folder)
+    assert all(shards[name] == content for name, content in expected.items() if name.endswith(".tfrecord"))
+
+
 def test_misspelt_options_are_refused(corpus, tmp_path):
     with pytest.raises(ValidationError, match="max_seq_len\n"):
         options_for(corpus, tmp_path, max_seq_len=3)
