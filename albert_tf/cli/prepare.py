@@ -77,11 +77,10 @@ def run(
 
 def _print_report(report) -> None:
     manifest = report.manifest
+    repeated = "repeated, left out" if manifest.recipe.drop_repeated else "of these repeated"
     rows = {
         "documents": f"{manifest.documents:,}",
-        "repeated, left out"
-        if manifest.recipe.drop_repeated
-        else "of these repeated": f"{manifest.repeated_documents:,}",
+        repeated: f"{manifest.repeated_documents:,}",
         "tokens in the corpus": f"{manifest.tokens:,}",
         "unknown tokens": f"{manifest.unknown_tokens / manifest.tokens:.3%}",
     }
