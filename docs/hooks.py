@@ -1,8 +1,8 @@
 """What the pages take from elsewhere when the site is built, so that no fact is written twice.
 
-In a page, `<!-- include README.md "Install" -->` stands for the section of that file with this heading; without a heading
-for all of the file but its title, for a notebook with its outputs, or for a chart. The line in parentheses after it, which
-readers of the plain file see instead, is dropped.
+In a page, `<!-- include README.md "Install" -->` stands for the section of that file with this heading; without a
+heading for all of the file but its title, for a notebook with its outputs, or for a chart. The line in parentheses
+after it, which readers of the plain file see instead, is dropped.
 """
 
 import base64
