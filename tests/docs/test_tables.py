@@ -43,8 +43,3 @@ def test_keys_have_their_types_bounds_and_defaults():
         r"| `weights` | dict[str, float] | `{}` | x \| y |",
         r"| `file` | str or int | required | x \| y |",
     ]
-
-
-def test_a_key_without_a_meaning_is_refused():
-    with pytest.raises(ValueError, match="no text explains: kind, weights, file"):
-        tables._fields(Options, {"count": "x"})
