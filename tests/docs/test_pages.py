@@ -87,7 +87,7 @@ def test_there_are_examples():
     kinds = [language for page in PAGES for *_, language, _ in blocks(page)]
     assert kinds.count("python") > 20
     assert kinds.count("bash") > 15
-    assert len(GUIDES) == 16
+    assert len(GUIDES) == 20
 
 
 @pytest.mark.parametrize("page", [*GUIDES, *KOREAN])

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from docs import hooks, scale
+from docs import scale
 from tests.small_pipeline import REPOSITORY
 
 RESULTS = REPOSITORY / "tests/benchmarks/results"
@@ -61,10 +61,8 @@ def test_numbers_have_three_digits(value, shown):
     assert scale.number(*value) == shown
 
 
-def test_the_page_shows_the_tables_and_the_assumptions():
-    page = hooks.expand((REPOSITORY / "docs/scale.md").read_text(encoding="utf-8"))
-    for titles, rows in (scale.corpora(), scale.runs(), scale.network()):
-        assert hooks.table(titles, rows) in page
+def test_the_page_shows_the_assumptions():
+    page = (REPOSITORY / "docs/scale.md").read_text(encoding="utf-8")
     for machine in scale.MACHINES.values():
         assert f"{machine.flops / 1e12:.0f} TFLOP/s" in page
         assert f"${machine.price:.2f}" in page

@@ -52,14 +52,6 @@ def test_every_page_is_there_and_loads_nothing_from_the_network(site):
 
 
 @pytest.mark.exhaustive
-def test_generated_parts_are_in_their_pages(site):
-    assert "11,683,584" in (site / "numbers.html").read_text(encoding="utf-8")
-    assert "doc_stride" in (site / "reference/recipes.html").read_text(encoding="utf-8")
-    assert "stop_above_best" in (site / "reference/recipes.html").read_text(encoding="utf-8")
-    assert "--learning-rate" in (site / "reference/commands.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.exhaustive
 def test_every_public_name_is_in_the_reference(site):
     for name in PACKAGES:
         page = (site / f"reference/{name}.html").read_text(encoding="utf-8")
@@ -168,19 +160,14 @@ def test_a_missing_docstring_is_found(tmp_path, monkeypatch):
     assert undocumented("bare") == ["A.f", "g"]
 
 
-def test_unknown_tables_and_sections_are_refused():
-    with pytest.raises(ValueError, match=r"must be followed by one of .*nothing"):
-        hooks.expand("<!-- generate nothing -->")
-    with pytest.raises(ValueError, match="has no heading 'Nothing'"):
-        hooks.expand('<!-- include README.md "Nothing" -->')
-
-
 def test_sections_end_at_the_next_heading():
-    memory = hooks.section("training/README.md", "Memory")
+    memory = hooks.section("docs/numbers.md", "Memory")
     assert memory.startswith("Additional memory of a step")
     assert "## " not in memory
-    assert hooks.section("training/README.md", "From text to a pretrained model").count("###") == 4
+    assert hooks.section("docs/numbers.md", "Small models on small corpora").count("###") == 2
     assert hooks.section("saved_models/README.md").startswith("    albert-tf export")  # a block of code stays one
+    with pytest.raises(ValueError, match="has no heading 'Nothing'"):
+        hooks.expand('<!-- include README.md "Nothing" -->')
 
 
 def test_examples_in_docstrings_are_fenced(tmp_path):
