@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import heapq
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -25,6 +26,10 @@ from albert_tf.serving.options import ServerOptions
 MAX_DIFFERENCE = 32
 # Longer texts are mostly cut, or read in windows.
 LONG = 512
+# Tokens of a row of a model that computes all of them: in windows, or for each choice. The memory of one pass is in
+# proportion, some 2 GB for ALBERT-base. Other models truncate their texts.
+MAX_ROW_TOKENS = 1 << 14
+_OF_ALL_TOKENS = {"answer", "entity_label", "choice"}  # outputs of such models, also of exports of other programs
 _PADDING = {"O": b"", "i": -1, "f": 0}  # by kind of dtype, as the signatures pad
 _logger = logging.getLogger(__name__)
 
@@ -32,10 +37,7 @@ _logger = logging.getLogger(__name__)
 @dataclasses.dataclass(eq=False)
 class _Request:
     signature: str
-    inputs: Mapping[str, np.ndarray]
-    future: asyncio.Future
-    unanswered: int
-    outputs: list  # of each row: arrays by name, [1, ...]
+    num_rows: int
     free: Mapping[str, Sequence[int]]  # see `_join_rows`
     largest: dict[str, int] = dataclasses.field(default_factory=dict)  # bytes of a row by name
 
@@ -43,10 +45,11 @@ class _Request:
 @dataclasses.dataclass(eq=False)
 class _Row:
     request: _Request
-    index: int
+    inputs: Mapping[str, np.ndarray]  # [1, ...]
     group: tuple  # the signature, and the shape of each input
-    length: int
+    length: int  # in tokens, estimated
     due: float
+    answer: asyncio.Future
 
 
 class Batcher:
@@ -62,7 +65,8 @@ class Batcher:
     def __init__(self, model: str, engine: Engine, options: ServerOptions, metrics: Metrics):
         self._model, self._engine, self._options, self._metrics = model, engine, options, metrics
         metrics.waiting_rows.labels(model).set_function(lambda: self.waiting)
-        self.max_rows = options.max_queue
+        reads_all = engine.reads_windows or _OF_ALL_TOKENS & engine.signatures["serving_default"].outputs.keys()
+        self._max_row_tokens = MAX_ROW_TOKENS if reads_all else math.inf
         self._rows: list[_Row] = []  # those that wait
         self._changed = asyncio.Event()
         self._thread = concurrent.futures.ThreadPoolExecutor(1, "engine")
@@ -78,7 +82,8 @@ class Batcher:
         """Answers a request, as `Engine.run`, whose arrays fit the signature.
 
         Raises:
-            ValueError: a row cannot be answered, there are more rows than the queue holds, or the answer is too large.
+            ValueError: a row is too long or cannot be answered, there are more rows than the queue holds, or the answer
+                is too large.
             QueueFullError: there is no room in the queue.
             TimeoutError: the answer took too long.
         """
@@ -87,31 +92,40 @@ class Batcher:
             raise ValueError(f"A request must have at most {options.max_queue} rows. Received: {rows}; split it.")
         if self.waiting + rows > options.max_queue:
             raise QueueFullError(f"{self.waiting} rows are waiting, and at most {options.max_queue} may; retry.")
-        free = self._free_outputs(signature)
-        request = _Request(signature, inputs, self._loop.create_future(), rows, [None] * rows, free)
+        request = _Request(signature, rows, self._free_outputs(signature))
         try:
             async with asyncio.timeout(options.timeout):
                 if not inputs:
                     return await self._call(signature, {})
-                self._enqueue(request)
-                await request.future
+                answers = [row.answer for row in self._enqueue(request, inputs)]
+                outputs = await asyncio.gather(*answers)
         except TimeoutError:
             raise TimeoutError(f"The answer took longer than {options.timeout:g} seconds.") from None
         finally:
             self._rows = [row for row in self._rows if row.request is not request]
-        return await asyncio.to_thread(_join_rows, request.outputs, free)
+        return await asyncio.to_thread(_join_rows, outputs, request.free)
 
     def close(self) -> None:
         """Ends the thread; no request may be running."""
         self._task.cancel()
         self._thread.shutdown(wait=False)
 
-    def _enqueue(self, request: _Request) -> None:
+    def _enqueue(self, request: _Request, inputs: Mapping[str, np.ndarray]) -> list[_Row]:
         due = self._loop.time() + self._options.batch_delay
-        group = (request.signature, *((name, array.shape[1:]) for name, array in sorted(request.inputs.items())))
-        lengths = enumerate(_lengths(request.inputs))
-        self._rows += [_Row(request, index, group, length, due) for index, length in lengths]
+        group = (request.signature, *((name, array.shape[1:]) for name, array in sorted(inputs.items())))
+        rows = []
+        for index in range(request.num_rows):
+            row = {name: array[index : index + 1] for name, array in inputs.items()}
+            length = _num_tokens([array[0] for array in row.values()])
+            if length > self._max_row_tokens:
+                raise ValueError(
+                    f"Row {index} must have at most {self._max_row_tokens} tokens, all choices padded to the longest "
+                    f"one and with the context each; split it. Received: about {length}."
+                )
+            rows.append(_Row(request, row, group, min(LONG, length), due, self._loop.create_future()))
+        self._rows += rows
         self._changed.set()
+        return rows
 
     async def _run_batches(self) -> None:
         while True:
@@ -159,7 +173,8 @@ class Batcher:
     async def _answer(self, rows: Sequence[_Row]) -> None:
         """Computes a batch; if a row of it cannot be answered, searches for its request by halves."""
         try:
-            outputs = await self._call(rows[0].request.signature, _stack(rows))
+            inputs = {name: np.concatenate([row.inputs[name] for row in rows]) for name in rows[0].inputs}
+            outputs = await self._call(rows[0].request.signature, inputs)
             if wrong := {name: len(array) for name, array in outputs.items() if len(array) != len(rows)}:
                 raise RuntimeError(f"The model answered {len(rows)} rows with other numbers of rows: {wrong}.")
         except ValueError as error:
@@ -180,25 +195,21 @@ class Batcher:
     def _deliver(self, row: _Row, outputs: Mapping[str, np.ndarray]) -> None:
         """Keeps the answer of a row; fails its request as soon as it is known that all rows together are too large."""
         request, largest = row.request, row.request.largest
-        if request.future.done():
+        if row.answer.done():
             return
         # Without the padding of other rows, so that what a request may have does not depend on other requests.
         outputs = _join_rows([outputs], request.free) if request.free else outputs
         for name, array in outputs.items():
             largest[name] = max(largest.get(name, 0), array.nbytes)
-        size, limit = len(request.outputs) * sum(largest.values()), self._options.max_answer
-        if size > limit:
-            message = (
-                f"The answer would have {size:,} bytes, {len(request.outputs)} rows as large as the largest, and must "
-                f"have at most {limit:,}; send fewer rows, or start the server with a larger --max-answer-mb."
-            )
-            request.outputs.clear()
-            request.future.set_exception(ValueError(message))
+        size, limit = request.num_rows * sum(largest.values()), self._options.max_answer
+        if size <= limit:
+            row.answer.set_result(outputs)
             return
-        request.outputs[row.index] = outputs
-        request.unanswered -= 1
-        if not request.unanswered:
-            request.future.set_result(None)
+        message = (
+            f"The answer would have {size:,} bytes, {request.num_rows} rows as large as the largest, and must have at "
+            f"most {limit:,}; send fewer rows, or start the server with a larger --max-answer-mb."
+        )
+        row.answer.set_exception(ValueError(message))
 
     async def _call(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return await self._loop.run_in_executor(self._thread, self._run_engine, signature, inputs)
@@ -222,29 +233,21 @@ class Batcher:
         return {name: of_output for name, of_output in axes.items() if of_output}
 
 
-def _lengths(inputs: Mapping[str, np.ndarray]) -> Iterator[int]:
-    """The number of tokens of each row, estimated from the bytes of strings."""
-    for row in zip(*inputs.values()):
-        yield min(LONG, sum(_length(value) for value in row))
-
-
-def _length(value) -> int:
-    if isinstance(value, bytes):
-        return len(value) // BYTES_PER_TOKEN
-    return sum(map(len, value.flat)) // BYTES_PER_TOKEN if value.dtype == object else value.size
-
-
-def _stack(rows: Sequence[_Row]) -> dict[str, np.ndarray]:
-    return {
-        name: np.concatenate([row.request.inputs[name][row.index : row.index + 1] for row in rows])
-        for name in rows[0].request.inputs
-    }
+def _num_tokens(row: Sequence) -> int:
+    """The number of tokens of texts, of a text and its choices, or of ids, whose inputs have equal shapes."""
+    arrays = [value for value in row if not isinstance(value, bytes)]
+    choices = [value for value in arrays if value.dtype == object]
+    longest = sum(len(value) for value in row if isinstance(value, bytes)) + sum(max(map(len, one)) for one in choices)
+    num_choices = max(map(len, choices), default=1)
+    return num_choices * longest // BYTES_PER_TOKEN + max(
+        (one.size for one in arrays if one.dtype != object), default=0
+    )
 
 
 def _fail(rows: Sequence[_Row], error: Exception) -> None:
     for row in rows:
-        if not row.request.future.done():
-            row.request.future.set_exception(error)
+        if not row.answer.done():
+            row.answer.set_exception(error)
 
 
 def _join_rows(rows: Sequence[Mapping[str, np.ndarray]], free: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:

@@ -7,10 +7,6 @@ The header `Host` then still has that name. What a page only sends has its site 
 import dataclasses
 import ipaddress
 import re
-from collections.abc import Callable
-
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\s:/?#@\[\]]+))(?::\d*)?")
 
@@ -53,32 +49,16 @@ class Hosts:
                 f"The host {host[:100]!r} is not served here; address the server as localhost, or start it with "
                 f"--allowed-host {name[:100] or 'NAME'}."
             )
-        if origin is None:
-            return None
-        site = _name_in(origin.partition("://")[2])
-        if site == name or self._is_known(site):
-            return None
-        return (
-            f"Pages of {origin[:100]!r} may not use this server; if they are yours, start it with "
-            f"--allowed-host {site[:100] or 'NAME'}."
-        )
+        site = name if origin is None else _name_in(origin.partition("://")[2])
+        if site != name and not self._is_known(site):
+            return (
+                f"Pages of {origin[:100]!r} may not use this server; if they are yours, start it with "
+                f"--allowed-host {site[:100] or 'NAME'}."
+            )
+        return None
 
     def _is_known(self, name: str) -> bool:
         return name in self.names or is_loopback(name)
-
-
-class HostCheck:
-    """Answers requests for other hosts with 403."""
-
-    def __init__(self, app: ASGIApp, hosts: Hosts, refuse: Callable[[int, str], ASGIApp]):
-        self._app, self._hosts, self._refuse = app, hosts, refuse
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        app = self._app
-        if (refusal := self._hosts.refusal(headers.get("host", ""), headers.get("origin"))) is not None:
-            app = self._refuse(403, refusal)
-        await app(scope, receive, send)
 
 
 def _name_in(host: str) -> str:

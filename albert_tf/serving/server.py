@@ -1,12 +1,11 @@
 """A server in one process: uvicorn, and a graceful shutdown."""
 
 import asyncio
-import contextlib
 import functools
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -16,13 +15,13 @@ from albert_tf.serving.engine import load_engine
 from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.options import ServerOptions
-from albert_tf.serving.rest import ServerState, make_app
+from albert_tf.serving.rest import make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels, why_not_served
 
 # Connections at a time: with the default size of bodies they hold at most 2 GiB.
 _MAX_CONNECTIONS = 512
-# For the headers of a request, for what is left of its body after the answer, and to read on in an answer. Longer than
-# uvicorn lets idle connections live, so that these are closed in order.
+# For the headers of a request, and for what is left of a body after the answer. Longer than uvicorn lets idle
+# connections live, so that these are closed in order.
 CLIENT_SECONDS = 10
 _logger = logging.getLogger(__name__)
 
@@ -44,48 +43,30 @@ async def serve(
     Raises:
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
-    with bind(options.host, options.port) as listening:  # a port that is taken is found before models are loaded
-        await _serve(folder, options, announce, stop or asyncio.Event(), listening)
-
-
-async def _serve(
-    folder: str | os.PathLike,
-    options: ServerOptions,
-    announce: Callable[[str], None],
-    stop: asyncio.Event,
-    listening: socket.socket,
-) -> None:
-    metrics = Metrics()
-    models = await _load_models(folder, options, metrics)
-    hosts = Hosts.of_server(listening.getsockname()[0], options.allowed_hosts)
-    state = ServerState(models, metrics, options, hosts)
-    config = uvicorn.Config(
-        make_app(state),
-        http=_TimedProtocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level=logging.WARNING,
-        access_log=False,
-        server_header=False,
-        limit_concurrency=_MAX_CONNECTIONS,
-        timeout_graceful_shutdown=round(options.drain),
-    )
-    server = _Server(config, stop)
-    watching = asyncio.create_task(models.watch())
-    with server.capture_signals():
-        with _opening(options.host, options.port):
-            listening.listen()  # now, so that a request right after the announcement waits instead of being refused
-        serving = asyncio.create_task(server.serve([listening]))
-        announce(_started(listening, options.host, models))
-        await asyncio.wait((serving, asyncio.create_task(stop.wait())), return_when=asyncio.FIRST_COMPLETED)
-        _logger.info("Stopping; running requests get up to %g seconds.", options.drain)
-        state.ready = False
+    with listen(options.host, options.port) as listening:  # a port that is taken is found before models are loaded
+        metrics = Metrics()
+        models = await _load_models(folder, options, metrics)
+        hosts = Hosts.of_server(listening.getsockname()[0], options.allowed_hosts)
+        config = uvicorn.Config(
+            make_app(models, metrics, options, hosts),
+            http=_TimedProtocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level=logging.WARNING,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=_MAX_CONNECTIONS,
+            timeout_graceful_shutdown=round(options.drain),
+        )
+        server = _Server(config, stop or asyncio.Event())
+        watching = asyncio.create_task(models.watch())
+        with server.capture_signals():
+            announce(_started(listening, options.host, models))
+            await server.serve([listening])
         watching.cancel()
-        server.should_exit = True
-        await serving
-    models.close()
-    _logger.info("Stopped.")
+        models.close()
+        _logger.info("Stopped.")
 
 
 async def _load_models(folder: str | os.PathLike, options: ServerOptions, metrics: Metrics) -> ServedModels:
@@ -103,24 +84,20 @@ async def _load_models(folder: str | os.PathLike, options: ServerOptions, metric
     return models
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A socket that can listen at an address; raises ValueError if the address is taken or unknown."""
-    with _opening(host, port), contextlib.ExitStack() as closing:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens at an address; raises ValueError if the address is taken or unknown."""
+    listening = None
+    try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # Only for sockets that name TCP, asyncio switches off Nagle's algorithm, which delays each answer by 40 ms.
-        listening = closing.enter_context(socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP))
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        closing.pop_all()  # it stays open
-    return listening
-
-
-@contextlib.contextmanager
-def _opening(host: str, port: int) -> Iterator[None]:
-    """Turns errors into a ValueError; those of `listen`, too: two servers may bind a port before one listens."""
-    try:
-        yield
+        listening.listen()  # now, so that early requests wait instead of being refused
+        return listening
     except OSError as error:
+        if listening is not None:
+            listening.close()
         raise ValueError(
             f"{host}:{port} could not be opened ({error.strerror}); choose another --host or --port."
         ) from None
@@ -136,47 +113,39 @@ def _started(listening: socket.socket, host: str, models: ServedModels) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Tells of SIGTERM and SIGINT by an event, so that the process exits with 0."""
+    """Also ends by an event; signals do not reach the process again afterwards, so that it exits with 0."""
 
     def __init__(self, config: uvicorn.Config, stop: asyncio.Event):
         super().__init__(config)
-        self._stop, self._loop = stop, asyncio.get_running_loop()
+        self._stop = stop
 
     def handle_exit(self, sig, frame) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._stop.is_set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        _logger.info("Stopping; running requests get up to %g seconds.", self.config.timeout_graceful_shutdown)
+        await super().shutdown(sockets)
 
 
 class _TimedProtocol(H11Protocol):
-    """Ends connections whose clients take too long to send headers or the rest of a body, or to read an answer."""
-
-    _deadline: asyncio.TimerHandle | None = None
+    """Ends connections that are late with headers, or with a body that nobody reads; uvicorn has no limit for these."""
 
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
-        self._expect_client()
+        self._expect_request()
 
     def on_response_complete(self) -> None:
+        self._expect_request()
         super().on_response_complete()
-        self._expect_client()
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._expect_client()
+    def _expect_request(self) -> None:
+        last = self.cycle
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_waiting()
-        super().connection_lost(exc)
+        def abort_if_late() -> None:  # not `close`, which waits until the client has read everything
+            if self.cycle is last:
+                self.transport.abort()
 
-    def _expect_client(self) -> None:
-        self._stop_waiting()
-        self._deadline = self.loop.call_later(CLIENT_SECONDS, self._abort_unless_answering)
-
-    def _stop_waiting(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-
-    def _abort_unless_answering(self) -> None:
-        """Not `close`, which waits until the client has read everything."""
-        is_answering = self.cycle is not None and not self.cycle.response_complete
-        if not is_answering or self.flow.write_paused or self.transport.is_closing():
-            self.transport.abort()
+        self.loop.call_later(CLIENT_SECONDS, abort_if_late)

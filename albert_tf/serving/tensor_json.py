@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 
 from albert_tf.inference.signatures import Signature
+from albert_tf.serving.errors import NotFoundError
 from albert_tf.tasks.outputs import TensorSpec
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -27,21 +28,21 @@ _KINDS = {"string": "strings", "int32": "integers of 32 bits", "float32": "numbe
 
 @dataclasses.dataclass(frozen=True)
 class TensorRequest:
-    """A request whose values are not checked yet.
+    """The body of a `:predict` request.
 
     Attributes:
         signature: name of the signature.
-        key: `"instances"` or `"inputs"`.
-        values: what stands under this key.
+        inputs: arrays by name, which fit it.
+        by_row: whether the answer has a list of rows too.
     """
 
     signature: str
-    key: str
-    values: Any
+    inputs: dict[str, np.ndarray]
+    by_row: bool
 
 
-def parse_predict(body: bytes) -> TensorRequest:
-    """Parses the body of a `:predict` request, all but its values."""
+def parse_predict(body: bytes, signatures: Mapping[str, Signature]) -> TensorRequest:
+    """The request to one of these signatures; raises ValueError if it does not fit, NotFoundError if there is none."""
     expected = 'the body must be JSON such as {"instances": [...]}'
     try:
         fields = orjson.loads(body)
@@ -57,12 +58,16 @@ def parse_predict(body: bytes) -> TensorRequest:
     name = fields.get("signature_name", DEFAULT_SIGNATURE)
     if not isinstance(name, str):
         raise ValueError("`signature_name` must be a string.")
-    return TensorRequest(name or DEFAULT_SIGNATURE, keys[0], fields[keys[0]])
+    name = name or DEFAULT_SIGNATURE
+    if name not in signatures:
+        known = ", ".join(sorted(signatures))
+        raise NotFoundError(f'Serving signature name: "{name[:100]}" not found; the model has {known}.')
+    by_row = keys == ["instances"]
+    return TensorRequest(name, _arrays(fields[keys[0]], by_row, signatures[name]), by_row)
 
 
-def parse_inputs(request: TensorRequest, signature: Signature, max_rows: int) -> dict[str, np.ndarray]:
-    """The arrays of a request by name; raises ValueError if they do not fit the signature, or have too many rows."""
-    columns = request.values if request.key == "inputs" else _columns(request.values, signature)
+def _arrays(values: Any, by_row: bool, signature: Signature) -> dict[str, np.ndarray]:
+    columns = _columns(values, signature) if by_row else values
     if not isinstance(columns, dict) or _is_base64(columns):
         if len(signature.inputs) != 1:
             raise ValueError(f"`inputs` must be an object with {_names(signature)}.")
@@ -70,7 +75,7 @@ def parse_inputs(request: TensorRequest, signature: Signature, max_rows: int) ->
     if set(columns) != set(signature.inputs):
         received = ", ".join(map(str, columns))[:200] or "nothing"
         raise ValueError(f"The inputs must be {_names(signature)}. Received: {received}.")
-    arrays = {name: _array(name, columns[name], spec, max_rows) for name, spec in signature.inputs.items()}
+    arrays = {name: _array(name, columns[name], spec) for name, spec in signature.inputs.items()}
     sizes = {name: len(array) for name, array in arrays.items()}
     if len(set(sizes.values())) > 1:
         raise ValueError(f"The inputs must have equal numbers of rows. Received: {sizes}.")
@@ -111,28 +116,19 @@ def _columns(rows: Any, signature: Signature) -> dict[str, list]:
     return {name: [row[name] for row in rows] for name in signature.inputs}
 
 
-def _array(name: str, values: Any, spec: TensorSpec, max_rows: int) -> np.ndarray:
-    rank = len(spec.shape)
-    shape, flat = [], [values]
-    for _ in range(rank):
-        if not all(isinstance(value, list) for value in flat):
-            raise ValueError(f"`{name}` must be a list of {'lists of ' * (rank - 1)}{_KINDS[spec.dtype]}.")
-        lengths = {len(value) for value in flat}
-        if len(lengths) > 1:
-            raise ValueError(f"`{name}` must have rows of equal length. Received: {sorted(lengths)[:5]}.")
-        shape.append(lengths.pop() if lengths else 0)
-        flat = [item for value in flat for item in value]
-    if shape[0] > max_rows:
-        raise ValueError(f"A request must have at most {max_rows} rows. Received: {shape[0]}; split it.")
+def _array(name: str, values: Any, spec: TensorSpec) -> np.ndarray:
+    rank, values = len(spec.shape), np.array(values, object)  # of lists where their lengths differ
+    if values.ndim < rank:
+        nested = f"{'lists of ' * (rank - 1)}{_KINDS[spec.dtype]}"
+        raise ValueError(f"`{name}` must be a list of {nested}{', with rows of equal length' * (rank > 1)}.")
+    shape = values.shape[:rank]
     if 0 in shape or any(wanted not in (None, size) for wanted, size in zip(spec.shape, shape)):
         wanted = [-1 if size is None else size for size in spec.shape]
-        raise ValueError(f"`{name}` must have the shape {wanted}, and no size of 0. Received: {shape}.")
+        raise ValueError(f"`{name}` must have the shape {wanted}, and no size of 0. Received: {list(shape)}.")
     if max(shape[1:], default=0) > MAX_COLUMNS:
-        raise ValueError(f"`{name}` must have at most {MAX_COLUMNS} columns. Received: {shape}.")
-    array = np.empty(len(flat), _DTYPES[spec.dtype])
-    for index, value in enumerate(flat):
-        array[index] = _scalar(name, value, spec.dtype)
-    return array.reshape(shape)
+        raise ValueError(f"`{name}` must have at most {MAX_COLUMNS} columns. Received: {list(shape)}.")
+    flat = values.reshape(-1, *values.shape[rank:])
+    return np.array([_scalar(name, value, spec.dtype) for value in flat], _DTYPES[spec.dtype]).reshape(shape)
 
 
 def _scalar(name: str, value: Any, dtype: str) -> Any:
@@ -144,7 +140,8 @@ def _scalar(name: str, value: Any, dtype: str) -> Any:
         return value
     if dtype == "float32" and type(value) in (int, float):
         return value
-    received = orjson.dumps(value).decode()[:60] if not isinstance(value, (list, dict)) else type(value).__name__
+    is_scalar = isinstance(value, (str, int, float, bool, type(None)))
+    received = orjson.dumps(value).decode()[:60] if is_scalar else "an object" if isinstance(value, dict) else "a list"
     raise ValueError(f"`{name}` must contain {_KINDS[dtype]}. Received: {received}.")
 
 

@@ -81,7 +81,9 @@ class ModelRoot:
 
     def scan(self) -> dict[str, list[Version]]:
         """The complete versions by model, newest first; what is skipped is logged once."""
-        self._copy_again()
+        if is_remote(self._source) and time.monotonic() - self._copied_at > _COPY_SECONDS:
+            self._copied_at = time.monotonic()
+            local_copy(self._source)
         root = self._folder
         if _is_complete(root):
             name, number = (root.parent.name, root.name) if _VERSION.fullmatch(root.name) else (root.name, "1")
@@ -99,15 +101,6 @@ class ModelRoot:
             ):  # without any, `serve` says why
                 self._report(f"{root / name} is not served: {why_not_served(root / name).removesuffix('.')}.")
         return {name: versions for name, versions in models.items() if versions and _NAME.fullmatch(name)}
-
-    def _copy_again(self) -> None:
-        """Downloads what is new behind a URL, at intervals."""
-        if is_remote(self._source) and time.monotonic() - self._copied_at > _COPY_SECONDS:
-            try:
-                local_copy(self._source)
-            except ValueError as error:
-                _logger.warning("%s The loaded versions stay.", error)
-            self._copied_at = time.monotonic()
 
     def _versions(self, model: pathlib.Path) -> list[Version]:
         if _is_complete(model):
@@ -149,18 +142,9 @@ def _is_complete(folder: pathlib.Path) -> bool:
 
 
 def _version(model: str, folder: pathlib.Path, number: str) -> Version:
-    return Version(model, int(number), folder, hash(frozenset(_states(folder))))
-
-
-def _states(folder: str | os.PathLike) -> Iterator[tuple[str, int, int, int]]:
-    """What changes with each file below a folder."""
-    with contextlib.suppress(PermissionError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _states(entry.path)
-            else:
-                state = entry.stat(follow_symlinks=False)
-                yield entry.path, state.st_ino, state.st_size, state.st_mtime_ns
+    states = ((file, file.lstat()) for file in folder.rglob("*"))
+    stamp = hash(frozenset((file, state.st_ino, state.st_size, state.st_mtime_ns) for file, state in states))
+    return Version(model, int(number), folder, stamp)
 
 
 def why_not_served(folder: str | os.PathLike) -> str:
@@ -226,12 +210,11 @@ class ServedModels:
             await asyncio.sleep(_SCAN_SECONDS)
             try:
                 await self.refresh()
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 _logger.warning("The folder of models could not be read (%s); the loaded versions stay.", error)
 
     async def refresh(self) -> None:
         """Loads what is newer on disk than in memory."""
-        known = set(self.failed)
         for name, versions in (await asyncio.to_thread(self._root.scan)).items():
             current = self.served.get(name)
             for version in versions:
@@ -239,11 +222,6 @@ class ServedModels:
                     break
                 if current is not None and version.folder == current.version.folder:
                     break  # its files have changed: the one in memory stays, not an older one
-        for version in self.failed.keys() - known if self.served else ():  # without any, `serve` says why
-            current = self.served.get(version.model)
-            stays = f"; version {current.version.number} stays" if current else ""
-            reason = self.failed[version]
-            _logger.error("Version %d of %s could not be loaded%s: %s", version.number, version.model, stays, reason)
 
     async def _replace(self, version: Version, current: ServedVersion | None) -> bool:
         """Loads a version and serves it instead of the current one; False if it cannot be loaded.
@@ -256,7 +234,9 @@ class ServedModels:
         try:
             engine = await asyncio.to_thread(self._load, version.folder)
         except Exception as error:
-            self.failed[version] = str(error) or type(error).__name__
+            reason = self.failed[version] = str(error) or type(error).__name__
+            stays = f"; version {current.version.number} stays" if current else ""
+            _logger.error("Version %d of %s could not be loaded%s: %s", version.number, version.model, stays, reason)
             return False
         self.served[version.model] = ServedVersion(version, engine, self._make_batcher(version.model, engine))
         _logger.info("%s %d is served by %s.", version.model, version.number, engine.name)

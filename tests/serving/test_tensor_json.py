@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_tf.inference.signatures import Signature
-from albert_tf.serving.tensor_json import format_predictions, parse_inputs, parse_predict
+from albert_tf.serving.tensor_json import format_predictions, parse_predict
 from albert_tf.tasks.outputs import TensorSpec
 
 TEXT, IDS = TensorSpec("string", (None,)), TensorSpec("int32", (None, None))
@@ -20,7 +20,8 @@ NUMBERS = Signature({"x": TensorSpec("float32", (None,))}, {})
 
 def parse(body, signature):
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return {name: array.tolist() for name, array in parse_inputs(parse_predict(content), signature, max_rows=8).items()}
+    inputs = parse_predict(content, {"serving_default": signature}).inputs
+    return {name: array.tolist() for name, array in inputs.items()}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,9 @@ def test_rows_and_columns_are_read(body, signature, expected):
         ({"instances": "a"}, SINGLE, "must be a list with at least one value"),
         ({"instances": []}, SINGLE, "must be a list with at least one value"),
         ({"instances": [1]}, SINGLE, "`text` must contain strings. Received: 1."),
-        ({"instances": ["a", ["b"]]}, SINGLE, "must contain strings. Received: list."),
+        ({"instances": ["a", ["b"]]}, SINGLE, "must contain strings. Received: a list."),
+        ({"instances": [["a"], ["b"]]}, SINGLE, "must contain strings. Received: a list."),
+        ({"instances": [{"b64": "YQ==", "c": 1}]}, SINGLE, "instances[0] has b64, c"),
         ({"instances": [{"b64": "?"}]}, SINGLE, "must contain valid base64"),
         ({"instances": [{"b64": "/w=="}]}, SINGLE, "`text` must be valid UTF-8. Received: b'\\xff'."),
         ({"inputs": {"text": ["a"], "text_pair": ["b", "c"]}}, PAIR, "equal numbers of rows"),
@@ -74,11 +77,10 @@ def test_rows_and_columns_are_read(body, signature, expected):
         ({"inputs": {"words": ["a"]}}, SINGLE, "must be text. Received: words"),
         ({"inputs": "a"}, SINGLE, "`text` must be a list of strings."),
         ({"inputs": ["a"]}, PAIR, "`inputs` must be an object"),
-        ({"instances": [[1, 2], [3]]}, TOKENS, "rows of equal length. Received: [1, 2]"),
+        ({"instances": [[1, 2], [3]]}, TOKENS, "a list of lists of integers of 32 bits, with rows of equal length."),
         ({"instances": [1]}, TOKENS, "must be a list of lists of integers"),
         ({"instances": [[1.5]]}, TOKENS, "integers of 32 bits. Received: 1.5"),
         ({"instances": [[2**31]]}, TOKENS, "Received: 2147483648"),
-        ({"instances": ["a"] * 9}, SINGLE, "at most 8 rows. Received: 9; split it"),
         ({"instances": [[1] * 4097]}, TOKENS, "at most 4096 columns. Received: [1, 4097]"),
         ({"instances": [[]]}, TOKENS, "no size of 0. Received: [1, 0]"),
         ({"instances": ["1"]}, NUMBERS, "`x` must contain numbers"),

@@ -18,7 +18,7 @@ from albert_tf.serving.batching import Batcher
 from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.options import ServerOptions
-from albert_tf.serving.rest import ServerState, make_app
+from albert_tf.serving.rest import make_app
 from albert_tf.serving.versions import ModelRoot, ServedModels
 from albert_tf.tasks.outputs import TensorSpec
 
@@ -129,10 +129,10 @@ async def toy_server(
     make_batcher = functools.partial(Batcher, options=options, metrics=metrics)
     models = ServedModels(ModelRoot(root), lambda _: copy.copy(engine), make_batcher)
     await models.refresh()
-    state = ServerState(models, metrics, options, hosts)
-    transport = httpx.ASGITransport(make_app(state), raise_app_exceptions=False)
+    app = make_app(models, metrics, options, hosts)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
-        yield SimpleNamespace(client=client, models=models, engine=engine, state=state)
+        yield SimpleNamespace(client=client, models=models, engine=engine, app=app)
     models.close()
 
 
