@@ -140,9 +140,10 @@ def recipe_keys() -> str:
 def finetune_keys() -> str:
     """The table of the options of fine-tuning."""
     from albert_tf.tasks.settings import Settings
+    from albert_tf.trainer.optimizer_recipe import Section
     from albert_tf.trainer.task_options import FinetuneOptions
 
-    models = [model for model in reversed(FinetuneOptions.__mro__) if issubclass(model, Settings)]
+    models = [model for model in reversed(FinetuneOptions.__mro__) if issubclass(model, Section | Settings)]
     meanings = {name: text for model in models for name, text in _meanings_in_docstring(model)}
     return _fields(FinetuneOptions, meanings)
 

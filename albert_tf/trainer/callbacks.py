@@ -151,18 +151,18 @@ class SaveState(keras.callbacks.Callback):
 
     Args:
         state: TrainingState.
-        training: TrainingRecipe, for `save_every` and `best_metric`.
     """
 
-    def __init__(self, state, training):
+    def __init__(self, state):
         super().__init__()
-        self.state, self.training = state, training
+        self.state = state
 
     def on_epoch_end(self, epoch, logs=None):
-        step, held_out = self.state.step, (logs or {}).get(f"val_{self.training.best_metric}")
+        step, training = self.state.step, self.state.training
+        held_out = (logs or {}).get(f"val_{training.best_metric}")
         if held_out is not None and math.isnan(held_out):  # a correlation of equal predictions
             held_out = None
-        is_due = step % self.training.save_every == 0 or step == self.training.num_train_steps
+        is_due = step % training.save_every == 0 or step == training.num_train_steps
         if is_due or (held_out is not None and self.state.writer.is_best(held_out)):
             self.state.save(held_out)
 

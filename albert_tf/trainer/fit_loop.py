@@ -15,7 +15,6 @@ import keras
 
 from albert_tf.trainer.callbacks import ProgressLine
 from albert_tf.trainer.devices import Devices, shared_evenly
-from albert_tf.trainer.recipe import TrainingRecipe
 from albert_tf.trainer.run_state import TrainingState
 
 
@@ -79,13 +78,12 @@ class FitLoop:
 
     Args:
         state: TrainingState of a compiled model.
-        training: TrainingRecipe.
         devices: Devices.
         callbacks: Keras callbacks of this process.
     """
 
-    def __init__(self, state: TrainingState, training: TrainingRecipe, devices: Devices, callbacks: list[Any]):
-        self.state, self.training, self.devices, self.callbacks = state, training, devices, callbacks
+    def __init__(self, state: TrainingState, devices: Devices, callbacks: list[Any]):
+        self.state, self.training, self.devices, self.callbacks = state, state.training, devices, callbacks
 
     def run(self, train, open_train: Callable[[int], Any], heldout) -> None:
         """Trains.
@@ -98,7 +96,7 @@ class FitLoop:
         interval, total = self.training.log_every, self.training.num_train_steps // self.training.log_every
         done, partial = divmod(self.state.step, interval)
         with StopSignal() as signals:
-            stop = _SaveOnSignal(self.state, self.training, self.devices, signals)
+            stop = _SaveOnSignal(self.state, self.devices, signals)
             if partial:
                 rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
                 self._fit(train, heldout, rest, [stop, _CompleteInterval(self.state)])
@@ -143,11 +141,11 @@ class _SaveOnSignal(keras.callbacks.Callback):
     queued ahead.
     """
 
-    def __init__(self, state: TrainingState, training: TrainingRecipe, devices: Devices, signals: StopSignal):
+    def __init__(self, state: TrainingState, devices: Devices, signals: StopSignal):
         super().__init__()
         self.state, self.devices, self.signals = state, devices, signals
-        chunk = training.steps_per_execution
-        self._every = 1 if not devices.has_workers else chunk * max(1, training.log_every // (20 * chunk))
+        interval, chunk = state.training.log_every, state.training.steps_per_execution
+        self._every = 1 if not devices.has_workers else chunk * max(1, interval // (20 * chunk))
 
     def on_train_batch_begin(self, batch, logs=None):
         if batch % self._every == 0:

@@ -51,7 +51,8 @@ class TrainingState:
             higher_is_better = metric.endswith("accuracy")
         model.optimizer.build(model.trainable_variables)
         optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # of a LossScaleOptimizer
-        self.model, self.metadata = model, {**metadata, "optimizer": type(optimizer).__name__}
+        self.model, self.training = model, training
+        self.metadata = {**metadata, "optimizer": type(optimizer).__name__}
         self.metrics_file = metrics_file
         self.writer = CheckpointWriter(folder, training.keep_checkpoints, higher_is_better)
         # By index, because Keras numbers optimizers and generators differently in each process.
