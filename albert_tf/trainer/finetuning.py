@@ -41,7 +41,7 @@ from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_che
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
 from albert_tf.trainer.finetune_callbacks import Evaluate
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.fit_loop import FitLoop, TrainingStopped, removed_at_end
+from albert_tf.trainer.fit_loop import TrainingStopped, fit, removed_at_end
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
     IDS_FOLDER,
@@ -210,7 +210,7 @@ def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -
         tokens_per_step = round(train.lengths.mean() * rows * sequences)
         callbacks = _callbacks(run, state, devices, evaluations, tokens_per_step)
         batches = functools.partial(_batches, run, devices, train)
-        FitLoop(state, devices, callbacks).run(batches(state.step), batches, None)
+        fit(state, devices, callbacks, batches(state.step), batches)
         if state.step < training.num_train_steps and not evaluations.is_exhausted:
             raise TrainingStopped(state.step, state.stopped_by)
     return _Trained(state, evaluations, {"train": of_train, "dev": of_dev})

@@ -73,60 +73,59 @@ class StopSignal:
         signal.signal(signal.SIGINT, self._previous[signal.SIGINT])
 
 
-class FitLoop:
+def fit(
+    state: TrainingState,
+    devices: Devices,
+    callbacks: list[Any],
+    train: Any,
+    open_train: Callable[[int], Any],
+    heldout: Any = None,
+) -> None:
     """Trains a model from the step of its state to the end, or until interrupted.
 
     Args:
         state: TrainingState of a compiled model.
         devices: Devices.
         callbacks: Keras callbacks of this process.
+        train: training data from the current step on.
+        open_train: opens the training data at a given step.
+        heldout: dataset, or None.
     """
+    interval, total = state.training.log_every, state.training.num_train_steps // state.training.log_every
+    done, partial = divmod(state.step, interval)
+    with StopSignal() as signals:
+        callbacks = [*callbacks, _SaveOnSignal(state, devices, signals)]
+        if partial:
+            rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
+            _fit(state, [*callbacks, _CompleteInterval(state)], train, heldout, rest)
+            done += 1
+            if state.model.stop_training:  # a callback has stopped training early
+                done = total
+            train = open_train(state.step) if done < total and not state.stopped_by else None
+        if done < total and not state.stopped_by:
+            intervals = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
+            _fit(state, callbacks, train, heldout, intervals)
+    state.writer.wait()
 
-    def __init__(self, state: TrainingState, devices: Devices, callbacks: list[Any]):
-        self.state, self.training, self.devices, self.callbacks = state, state.training, devices, callbacks
 
-    def run(self, train, open_train: Callable[[int], Any], heldout) -> None:
-        """Trains.
-
-        Args:
-            train: training data from the current step on.
-            open_train: opens the training data at a given step.
-            heldout: dataset, or None.
-        """
-        interval, total = self.training.log_every, self.training.num_train_steps // self.training.log_every
-        done, partial = divmod(self.state.step, interval)
-        with StopSignal() as signals:
-            stop = _SaveOnSignal(self.state, self.devices, signals)
-            if partial:
-                rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
-                self._fit(train, heldout, rest, [stop, _CompleteInterval(self.state)])
-                done += 1
-                if self.state.model.stop_training:  # a callback has stopped training early
-                    done = total
-                train = open_train(self.state.step) if done < total and not self.state.stopped_by else None
-            if done < total and not self.state.stopped_by:
-                intervals = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
-                self._fit(train, heldout, intervals, [stop])
-        self.state.writer.wait()
-
-    def _fit(self, train, heldout, epochs: dict[str, int], callbacks: list[Any]) -> None:
-        try:
-            self.state.model.fit(
-                train,
-                callbacks=[*self.callbacks, *callbacks],
-                validation_data=None if heldout is None else shared_evenly(heldout),
-                validation_freq=self.training.evaluate_every // self.training.log_every,
-                shuffle=False,
-                verbose=0,
-                **epochs,
-            )
-        except _StopFit:
-            for callback in self.callbacks:
-                callback.on_train_end()
-        finally:
-            for callback in self.callbacks:
-                if isinstance(callback, ProgressLine):
-                    callback.close()
+def _fit(state: TrainingState, callbacks: list[Any], train: Any, heldout: Any, epochs: dict[str, int]) -> None:
+    try:
+        state.model.fit(
+            train,
+            callbacks=callbacks,
+            validation_data=None if heldout is None else shared_evenly(heldout),
+            validation_freq=state.training.evaluate_every // state.training.log_every,
+            shuffle=False,
+            verbose=0,
+            **epochs,
+        )
+    except _StopFit:
+        for callback in callbacks:
+            callback.on_train_end()
+    finally:
+        for callback in callbacks:
+            if isinstance(callback, ProgressLine):
+                callback.close()
 
 
 class _StopFit(Exception):  # noqa: N818

@@ -32,7 +32,7 @@ from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, t
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory, shared_evenly
-from albert_tf.trainer.fit_loop import FitLoop
+from albert_tf.trainer.fit_loop import fit
 from albert_tf.trainer.recipe import Recipe
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
@@ -210,8 +210,7 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
         write_recipe(run.output, run.values)
         if state.step < training.num_train_steps:  # a finished run is being extended: its results are outdated
             (run.output / RESULTS_FILE).unlink(missing_ok=True)
-    loop = FitLoop(state, devices, _callbacks(run, state, devices))
-    loop.run(train, functools.partial(_batches, run, devices), heldout)
+    fit(state, devices, _callbacks(run, state, devices), train, functools.partial(_batches, run, devices), heldout)
     return state
 
 

@@ -195,7 +195,7 @@ class TrainingOptions(Section):
 
 
 class FinetuneOptions(TrainingOptions, OptimizerOptions, DataOptions, ModelOptions):
-    """One fine-tuning run: the options of ModelOptions, DataOptions, OptimizerOptions and TrainingOptions.
+    """One fine-tuning run: the options that ModelOptions, DataOptions, OptimizerOptions and TrainingOptions describe.
 
     The defaults suit a few thousand examples. The largest models need lower learning rates (1e-5), very small ones more
     epochs.
