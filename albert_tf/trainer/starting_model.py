@@ -3,6 +3,7 @@
 from typing import Any
 
 from albert_tf import checkpoints, models
+from albert_tf.checkpoints.reading import holds_weights
 from albert_tf.config import AlbertConfig
 from albert_tf.files.hub import model_folder
 from albert_tf.inference.folder import load_folder
@@ -21,6 +22,8 @@ LARGE = 512  # hidden width from which a learning rate for small models is too h
 def load_tokenizer(options: ModelOptions) -> AlbertTokenizer:
     """The pretrained model's tokenizer, with the tokens to add."""
     path = model_folder(options.pretrained)  # a folder, or the prefix of a checkpoint
+    if not holds_weights(path):
+        checkpoints.read(path)  # raises
     tokenizer = AlbertTokenizer.from_pretrained(path if path.is_dir() else path.parent)
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
