@@ -117,15 +117,7 @@ class CheckpointWriter:
         self._writing: Future[None] | None = None
 
     def begin(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        """Starts writing a checkpoint, after waiting for the previous one.
-
-        Args:
-            arrays: by name; must not be changed afterwards.
-            metadata: content of the JSON file, including `step` and `held_out`.
-
-        Raises:
-            OSError: the previous checkpoint could not be written.
-        """
+        """Starts writing arrays, which must not be changed afterwards; raises the error of the checkpoint before."""
         self.wait()
         self._writing = self._thread.submit(self._write, dict(arrays), metadata)
 

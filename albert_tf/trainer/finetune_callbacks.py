@@ -16,14 +16,8 @@ class Evaluate(keras.callbacks.Callback):
 
     Its scores are needed by the callbacks that follow: MetricsLog and SaveState.
 
-    Args:
-        evaluate: evaluates the current weights.
-        log: name of the score in the logs.
-        history: the score of each evaluation before; new ones are appended.
-        options: which weights are kept, and for how long a better score is waited for.
-        devices: Devices.
-
     Attributes:
+        history: the score of each evaluation.
         kept: the evaluation of the weights to keep, unless an earlier process made it.
         first_loss: the mean loss of the first tenth of a run that logs a single interval; None if it has few updates.
     """

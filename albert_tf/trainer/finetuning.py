@@ -118,13 +118,14 @@ class _FinetuneRun:
 
 def _read(options: FinetuneOptions, folder: pathlib.Path, devices: Devices, show_progress: bool) -> _FinetuneRun:
     """Reads the examples and makes the models; nothing is written."""
-    task: Any = learned_task(options.task)(load_tokenizer(options), options.settings)
+    task: Any = learned_task(options.task)(None, options.settings)  # its tokenizer and further settings come below
     examples = {"train": task.read(options.train), "dev": task.read_dev(options.dev)}
     arguments = task.model_arguments(examples["train"])
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
         with seeded(options.seed):
-            model = make_model(options, task, {**arguments, "dtype": options.dtype_policy})
+            model = make_model(options, options.task, {**arguments, "dtype": options.dtype_policy})
+        task.tokenizer = load_tokenizer(options)
         teacher = load_teacher(options, model, task.tokenizer)
     chosen = {"max_length": max_length(task, model), **task.learnt_settings(examples["train"])}
     task.settings = task.settings.with_facts(**{**facts_of(model), "task": options.task, **chosen})

@@ -43,36 +43,6 @@ def removed_at_end(folder: pathlib.Path) -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class StopSignal:
-    """Context manager that records SIGTERM and Ctrl-C; a second Ctrl-C interrupts immediately.
-
-    Clusters send SIGTERM before they preempt a machine. `received` is the number of the first signal, or 0.
-
-    Example:
-
-    >>> with StopSignal() as stop:
-    ...     stop.received
-    0
-    """
-
-    def __init__(self):
-        self.received = 0
-
-    def __enter__(self) -> "StopSignal":
-        self._previous = {}
-        if threading.current_thread() is threading.main_thread():  # only there may handlers be set
-            self._previous = {number: signal.signal(number, self._record) for number in (signal.SIGTERM, signal.SIGINT)}
-        return self
-
-    def __exit__(self, *_) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _record(self, number: int, _) -> None:
-        self.received = self.received or number
-        signal.signal(signal.SIGINT, self._previous[signal.SIGINT])
-
-
 def fit(
     state: TrainingState,
     devices: Devices,
@@ -93,8 +63,8 @@ def fit(
     """
     interval, total = state.training.log_every, state.training.num_train_steps // state.training.log_every
     done, partial = divmod(state.step, interval)
-    with StopSignal() as signals:
-        callbacks = [*callbacks, _SaveOnSignal(state, devices, signals)]
+    with _SaveOnSignal(state, devices) as save_on_signal:
+        callbacks = [*callbacks, save_on_signal]
         if partial:
             rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
             _fit(state, [*callbacks, _CompleteInterval(state)], train, heldout, rest)
@@ -133,18 +103,32 @@ class _StopFit(Exception):  # noqa: N818
 
 
 class _SaveOnSignal(keras.callbacks.Callback):
-    """Saves and stops after the step in which any process received a signal.
+    """Saves and stops after the step in which any process received SIGTERM or Ctrl-C.
 
-    At the end of an interval, metrics are logged first. Workers synchronise, which takes a millisecond, at most twenty
-    times per interval. The check runs before a step because it then reads nothing from the device, so that steps can be
-    queued ahead.
+    As a context manager it handles these signals; a second Ctrl-C interrupts immediately. Clusters send SIGTERM before
+    they preempt a machine. At the end of an interval, metrics are logged first. Workers synchronise, which takes a
+    millisecond, at most twenty times per interval. The check runs before a step because it then reads nothing from the
+    device, so that steps can be queued ahead.
     """
 
-    def __init__(self, state: TrainingState, devices: Devices, signals: StopSignal):
+    def __init__(self, state: TrainingState, devices: Devices):
         super().__init__()
-        self.state, self.devices, self.signals = state, devices, signals
+        self.state, self.devices, self._received, self._previous = state, devices, 0, {}
         interval, chunk = state.training.log_every, state.training.steps_per_execution
         self._every = 1 if not devices.has_workers else chunk * max(1, interval // (20 * chunk))
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():  # only there may handlers be set
+            self._previous = {number: signal.signal(number, self._record) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _record(self, number: int, _):
+        self._received = self._received or number
+        signal.signal(signal.SIGINT, self._previous[signal.SIGINT])
 
     def on_train_batch_begin(self, batch, logs=None):
         if batch % self._every == 0:
@@ -154,8 +138,8 @@ class _SaveOnSignal(keras.callbacks.Callback):
         self._stop_if_requested()
 
     def _stop_if_requested(self):
-        if self.devices.any_worker(bool(self.signals.received)):
-            self.state.stopped_by = self.signals.received or signal.SIGTERM  # if another worker received it
+        if self.devices.any_worker(bool(self._received)):
+            self.state.stopped_by = self._received or signal.SIGTERM  # if another worker received it
             if self.devices.is_chief and self.state.saved_step != self.state.step:
                 self.state.save()
             raise _StopFit

@@ -21,7 +21,7 @@ from albert_tf.tasks.sequence_classification.settings import ClassificationSetti
 from albert_tf.tasks.settings import Settings, check_read
 from albert_tf.tasks.token_classification.settings import TagSettings
 from albert_tf.trainer.optimizer_recipe import LearningRateRules, OptimizerRecipe, Section
-from albert_tf.trainer.recipe import MAX_COUNT, Count, DtypePolicy, Remat, Strategy, TrainingRecipe
+from albert_tf.trainer.recipe import MAX_COUNT, ComputeOptions, Count, TrainingRecipe
 
 
 def _as_file(data: Any, info: pydantic.ValidationInfo) -> Any:
@@ -135,7 +135,7 @@ class OptimizerOptions(Section):
         )
 
 
-class TrainingOptions(Section):
+class TrainingOptions(ComputeOptions):
     """Length, batches, evaluations and devices.
 
     Args:
@@ -154,15 +154,9 @@ class TrainingOptions(Section):
     output: pathlib.Path
     epochs: int = pydantic.Field(default=3, ge=1)
     batch_size: Count = 32
-    gradient_accumulation_steps: Count = 1
     evaluations_per_epoch: Count = 1
     keep: Literal["best", "last"] = "best"
     patience: Count | None = None
-    seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
-    strategy: Strategy = "one_device"
-    dtype_policy: DtypePolicy = "float32"
-    jit_compile: bool | Literal["auto"] = "auto"
-    remat: Remat = "none"
 
     @pydantic.model_validator(mode="after")
     def _check_parts(self):
@@ -179,19 +173,9 @@ class TrainingOptions(Section):
         total = -(-steps_per_epoch * self.epochs // interval) * interval
         if total >= MAX_COUNT:
             raise ValueError(f"`epochs` must give less than {MAX_COUNT:,} updates. Received: epochs={self.epochs:,}.")
-        return TrainingRecipe(
-            num_train_steps=total,
-            batch_size=self.batch_size,
-            gradient_accumulation_steps=self.gradient_accumulation_steps,
-            log_every=interval,
-            evaluate_every=interval,
-            save_every=interval,
-            keep_checkpoints=1,
-            best_metric=best_metric,
-            dtype_policy=self.dtype_policy,
-            jit_compile=self.jit_compile,
-            remat=self.remat,
-        )
+        values = {**dict.fromkeys(("log_every", "evaluate_every", "save_every"), interval), "num_train_steps": total}
+        values |= self.model_dump(include={"batch_size", *ComputeOptions.model_fields})
+        return TrainingRecipe(**values, keep_checkpoints=1, best_metric=best_metric)
 
 
 class FinetuneOptions(TrainingOptions, OptimizerOptions, DataOptions, ModelOptions):
