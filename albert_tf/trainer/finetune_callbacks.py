@@ -1,7 +1,7 @@
 """The evaluations of fine-tuning: after each interval, and which of them has the weights to keep."""
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import keras
 import numpy as np
@@ -22,14 +22,7 @@ class Evaluate(keras.callbacks.Callback):
         first_loss: the mean loss of the first tenth of a run that logs a single interval; None if it has few updates.
     """
 
-    def __init__(
-        self,
-        evaluate: Callable[[], Evaluation],
-        log: str,
-        history: list[float],
-        options: TrainingOptions,
-        devices: Devices,
-    ):
+    def __init__(self, evaluate: Any, log: str, history: list[float], options: TrainingOptions, devices: Devices):
         super().__init__()
         self.evaluate, self.log, self.history, self.options, self.devices = evaluate, log, history, options, devices
         self.kept: Evaluation | None = None
@@ -37,7 +30,8 @@ class Evaluate(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch, logs=None):
         steps, is_single = self.params["steps"], self.params["epochs"] == 1
-        if is_single and steps >= 100 and batch == steps // 10 == self.model.optimizer.iterations:
+        is_tenth = is_single and steps >= 100 and batch == steps // 10  # fewer losses are noise
+        if is_tenth and batch == int(self.model.optimizer.iterations.numpy()):  # else the run was resumed
             self.first_loss = float(self.model.get_metrics_result()["loss"])
 
     def on_epoch_end(self, epoch, logs=None):
