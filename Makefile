@@ -171,7 +171,7 @@ fuzz-rest: $(STAMP) .venv-parity-schemathesis/.installed
 	$(BIN)/python -m tests.fuzz.rest .venv-parity-schemathesis/bin/schemathesis
 
 soak: $(STAMP)
-	$(BIN)/python -m tests.trainer.soak
+	$(BIN)/python -m tools.soak.training
 
 soak-serving: $(STAMP)
 	$(BIN)/python -m tests.serving.soak

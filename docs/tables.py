@@ -92,9 +92,10 @@ def recipe_keys() -> str:
 def finetune_keys() -> str:
     """The table of the options of fine-tuning."""
     from albert_tf.tasks.settings import Settings
+    from albert_tf.trainer.optimizer_recipe import Section
     from albert_tf.trainer.task_options import FinetuneOptions
 
-    models = [model for model in reversed(FinetuneOptions.__mro__) if issubclass(model, Settings)]
+    models = [model for model in reversed(FinetuneOptions.__mro__) if issubclass(model, Section | Settings)]
     return _fields(FinetuneOptions, _described(*models))
 
 

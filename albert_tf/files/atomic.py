@@ -1,6 +1,7 @@
 """Atomic writes of files and folders, checksums, and exclusive locks."""
 
 import contextlib
+import fcntl
 import glob
 import hashlib
 import json
@@ -14,11 +15,6 @@ from typing import Any, BinaryIO
 
 from albert_tf.files.origins import process_folder
 from albert_tf.files.urls import is_remote, location, opened, upload
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None
 
 
 def atomic_write(path: Any, content: bytes) -> None:
@@ -54,7 +50,6 @@ def atomic_open(path: Any) -> Iterator[BinaryIO]:
     Raises:
         OSError: the file could not be written; the message names `path`, and an existing file is unchanged.
     """
-
     path = location(path)
     if is_remote(path):
         with tempfile.TemporaryDirectory(dir=process_folder()) as folder:
@@ -62,26 +57,24 @@ def atomic_open(path: Any) -> Iterator[BinaryIO]:
                 yield file
             upload(local, path)
         return
-
-    def make(name: str) -> int:
-        return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-
     temporary = None
     try:
         remove_temporary(path.with_name(glob.escape(path.name)))
-        handle, temporary = _locked(path, make)
+        handle, temporary = _locked(path, lambda name: os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         with os.fdopen(handle, "wb", buffering=2**20) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException as error:
+    except OSError as error:
+        raise could_not_write(path, error) from None
+    finally:
         if temporary is not None:
             pathlib.Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise could_not_write(path, error) from None
-        raise
-    _sync_folder(path.parent)
+    folder = os.open(path.parent, os.O_RDONLY)
+    with contextlib.suppress(OSError):  # some file systems cannot
+        os.fsync(folder)  # so that the new name survives a power failure
+    os.close(folder)
 
 
 @contextlib.contextmanager
@@ -152,23 +145,13 @@ def could_not_write(path: Any, error: OSError) -> OSError:
     return OSError(error.errno, f"could not write the file ({error.strerror})", str(path))
 
 
-def _sync_folder(folder: pathlib.Path) -> None:
-    """Syncs a folder after a rename, so that it survives a power failure."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
-        os.close(descriptor)
-
-
 def _locked(path: pathlib.Path, make: Callable[[str], int]) -> tuple[int, str]:
     """Creates a file or folder beside `path` and locks it until it is closed, as a sign that its writer is alive."""
     while True:
         name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
         descriptor = make(name)
-        if fcntl is not None:
-            with contextlib.suppress(OSError):  # some network file systems have no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.exists(name):  # else another process removed it just before it was locked
             return descriptor, name
         os.close(descriptor)
@@ -181,7 +164,7 @@ def remove_temporary(path: Any) -> bool:
         whether there were any.
     """
     was_there = False
-    if fcntl is None or is_remote(path):
+    if is_remote(path):
         return was_there
     for temporary in path.parent.glob(f".{path.name}.????????"):
         with contextlib.suppress(OSError):  # its writer is alive, or another process removed it
@@ -215,21 +198,19 @@ def exclusive_lock(folder: pathlib.Path) -> Iterator[None]:
         raise ValueError(f"{folder} is a file; give another folder.")
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as at_end:
-        if fcntl is not None:
-            descriptor = os.open(folder, os.O_RDONLY)
-            at_end.callback(os.close, descriptor)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(
-                    f"{folder} is being written by another process; wait for it, stop it, or give another folder."
-                ) from None
-            except OSError:  # some network file systems have no locks
-                pass
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
         try:
-            yield
-        finally:
-            if is_new:
-                with contextlib.suppress(OSError):  # it is not empty
-                    folder.rmdir()
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"{folder} is being written by another process; wait for it, stop it, or give another folder."
+            ) from None
+        except OSError:  # some network file systems have no locks
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+        if is_new:
+            with contextlib.suppress(OSError):  # it is not empty
+                folder.rmdir()

@@ -8,7 +8,6 @@ import json
 import math
 import pathlib
 import time
-import warnings
 from typing import Any
 
 import keras
@@ -115,23 +114,15 @@ class MetricsLog(keras.callbacks.Callback):
 
     Args:
         file: a `.jsonl` file.
-        expected_lines: number of lines when the checkpoint was saved; warns if there are fewer.
     """
 
-    def __init__(self, file: pathlib.Path, expected_lines: int = 0):
+    def __init__(self, file: pathlib.Path):
         super().__init__()
-        self.file, self.expected_lines = file, expected_lines
+        self.file = file
 
     def on_train_begin(self, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         entries = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
-        if len(entries) < self.expected_lines:
-            warnings.warn(
-                f"{self.file} has only {len(entries)} of the {self.expected_lines} lines written before step {step}; "
-                "restore it from a copy to recover the others.",
-                stacklevel=2,
-            )
-        self.expected_lines = 0
         if self.file.exists():
             atomic_write(self.file, "".join(map(_line, entries)).encode())
 
@@ -151,18 +142,18 @@ class SaveState(keras.callbacks.Callback):
 
     Args:
         state: TrainingState.
-        training: TrainingRecipe, for `save_every` and `best_metric`.
     """
 
-    def __init__(self, state, training):
+    def __init__(self, state):
         super().__init__()
-        self.state, self.training = state, training
+        self.state = state
 
     def on_epoch_end(self, epoch, logs=None):
-        step, held_out = self.state.step, (logs or {}).get(f"val_{self.training.best_metric}")
+        step, training = self.state.step, self.state.training
+        held_out = (logs or {}).get(f"val_{training.best_metric}")
         if held_out is not None and math.isnan(held_out):  # a correlation of equal predictions
             held_out = None
-        is_due = step % self.training.save_every == 0 or step == self.training.num_train_steps
+        is_due = step % training.save_every == 0 or step == training.num_train_steps
         if is_due or (held_out is not None and self.state.writer.is_best(held_out)):
             self.state.save(held_out)
 

@@ -8,9 +8,9 @@ import dataclasses
 import pathlib
 import re
 import shutil
-import threading
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -64,25 +64,6 @@ class SavedCheckpoint:
         return None
 
 
-def commit(partial: pathlib.Path, metadata: Mapping[str, Any]) -> SavedCheckpoint:
-    """Turns the complete folder `.step-N` into the checkpoint `step-N`."""
-    content = {**metadata, "sha256": {file.name: sha256(file) for file in sorted(partial.iterdir())}}
-    write_json(partial / _METADATA, with_checksum(content))
-    folder = partial.with_name(partial.name.removeprefix("."))
-    if folder.exists():  # it was damaged, and training has reached this step again
-        shutil.rmtree(folder)
-    partial.rename(folder)
-    return SavedCheckpoint(folder, content)
-
-
-def delete(checkpoint: pathlib.Path) -> None:
-    """Deletes a checkpoint. If the process is killed, the checkpoint is intact or hidden, never partial."""
-    hidden = checkpoint.with_name(f".{checkpoint.name}")
-    shutil.rmtree(hidden, ignore_errors=True)
-    checkpoint.rename(hidden)
-    shutil.rmtree(hidden)
-
-
 def saved_checkpoints(folder: pathlib.Path) -> list[SavedCheckpoint]:
     """All checkpoints in a folder, in order of their steps."""
     folders = [path for path in folder.glob("step-*") if _NAME.fullmatch(path.name) and path.is_dir()]
@@ -132,23 +113,13 @@ class CheckpointWriter:
 
     def __init__(self, folder: pathlib.Path, keep: int, higher_is_better: bool):
         self.folder, self.keep, self.higher_is_better = folder, keep, higher_is_better
-        self._thread: threading.Thread | None = None
-        self._error: OSError | ValueError | None = None
+        self._thread = ThreadPoolExecutor(1)  # Python waits for it before it exits
+        self._writing: Future[None] | None = None
 
     def begin(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        """Starts writing a checkpoint, after waiting for the previous one.
-
-        Args:
-            arrays: by name; must not be changed afterwards.
-            metadata: content of the JSON file, including `step` and `held_out`.
-
-        Raises:
-            OSError: the previous checkpoint could not be written.
-        """
+        """Starts writing arrays, which must not be changed afterwards; raises the error of the checkpoint before."""
         self.wait()
-        # Not a daemon thread: the process finishes writing before it exits.
-        self._thread = threading.Thread(target=self._write, args=(dict(arrays), metadata))
-        self._thread.start()
+        self._writing = self._thread.submit(self._write, dict(arrays), metadata)
 
     def wait(self) -> None:
         """Waits until the current checkpoint is written.
@@ -156,11 +127,9 @@ class CheckpointWriter:
         Raises:
             OSError, ValueError: it could not be written, or not uploaded; earlier ones are intact.
         """
-        if self._thread is not None:
-            self._thread.join()
-        error, self._thread, self._error = self._error, None, None
-        if error is not None:
-            raise error
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
 
     def checkpoint(self, step: int) -> SavedCheckpoint | None:
         """The checkpoint of a step; None if it was not kept."""
@@ -174,7 +143,7 @@ class CheckpointWriter:
         return all(self._order(held_out) < self._order(score) for score in scores)
 
     def _write(self, arrays: dict[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
-        partial = self.folder / f".step-{metadata['step']}"
+        folder, partial = (self.folder / f"{dot}step-{metadata['step']}" for dot in ("", "."))
         try:
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
@@ -185,27 +154,29 @@ class CheckpointWriter:
                 shape_and_slices=[""] * len(names),
                 tensors=[tf.convert_to_tensor(arrays.pop(name)) for name in names],
             )
-            commit(partial, metadata)
+            digests = {file.name: sha256(file) for file in sorted(partial.iterdir())}
+            write_json(partial / _METADATA, with_checksum({**metadata, "sha256": digests}))
+            if folder.exists():  # it was damaged, and training has reached this step again
+                shutil.rmtree(folder)
+            partial.rename(folder)
             self._delete_old(metadata["step"])
             upload_changes(self.folder)
-        except ValueError as error:  # of the upload
-            self._error = error
         except (tf.errors.OpError, OSError) as error:
-            self._error = OSError(
+            raise OSError(
                 f"Could not write the checkpoint of step {metadata['step']} to {self.folder}: {reason_of(error)}. "
                 "Earlier checkpoints are intact; free disk space and run the same command again."
-            )
+            ) from None
 
     def _delete_old(self, step: int) -> None:
         checkpoints = saved_checkpoints(self.folder)
         valid = [saved for saved in checkpoints if saved.step <= step]  # newer ones are damaged
         best = {self._order(saved.held_out): saved for saved in reversed(valid) if saved.held_out is not None}
         needed = [saved.folder for saved in (*valid[-self.keep :], *([best[min(best)]] if best else []))]
-        for saved in checkpoints:
-            if saved.folder not in needed:
-                delete(saved.folder)
-        for partial in self.folder.glob(".step-*"):
+        for partial in self.folder.glob(".step-*"):  # of a process that was killed
             shutil.rmtree(partial)
+        for saved in checkpoints:
+            if saved.folder not in needed:  # hidden first, so that a kill leaves no partial checkpoint
+                shutil.rmtree(saved.folder.rename(self.folder / f".{saved.folder.name}"))
 
     def _order(self, held_out: float) -> float:
         return -held_out if self.higher_is_better else held_out

@@ -1,4 +1,4 @@
-"""Callbacks of fine-tuning: evaluation after each interval, and the loss that a run starts with."""
+"""The evaluations of fine-tuning: after each interval, and which of them has the weights to keep."""
 
 import math
 from typing import Any
@@ -6,44 +6,56 @@ from typing import Any
 import keras
 import numpy as np
 
-
-class FirstTenth(keras.callbacks.Callback):
-    """Appends the mean loss of the first tenth of the updates to a list, for runs that log a single interval."""
-
-    def __init__(self, num_train_steps: int, losses: list[float]):
-        super().__init__()
-        self.batch, self.losses = num_train_steps // 10, losses
-
-    def on_train_batch_begin(self, batch, logs=None):
-        if batch == self.batch > 0:
-            self.losses.append(float(self.model.get_metrics_result()["loss"]))
+from albert_tf.tasks.learned import Evaluation
+from albert_tf.trainer.devices import Devices
+from albert_tf.trainer.task_options import TrainingOptions
 
 
 class Evaluate(keras.callbacks.Callback):
     """Evaluates the model after each interval, and stops after `patience` evaluations without a better score.
 
     Its scores are needed by the callbacks that follow: MetricsLog and SaveState.
+
+    Attributes:
+        history: the score of each evaluation.
+        kept: the evaluation of the weights to keep, unless an earlier process made it.
+        first_loss: the mean loss of the first tenth of a run that logs a single interval; None if it has few updates.
     """
 
-    def __init__(self, run: Any, history: list[float]):
+    def __init__(self, evaluate: Any, log: str, history: list[float], options: TrainingOptions, devices: Devices):
         super().__init__()
-        self.run, self.history = run, history
+        self.evaluate, self.log, self.history, self.options, self.devices = evaluate, log, history, options, devices
+        self.kept: Evaluation | None = None
+        self.first_loss: float | None = None
+
+    def on_train_batch_begin(self, batch, logs=None):
+        steps, is_single = self.params["steps"], self.params["epochs"] == 1
+        is_tenth = is_single and steps >= 100 and batch == steps // 10  # fewer losses are noise
+        if is_tenth and batch == int(self.model.optimizer.iterations.numpy()):  # else the run was resumed
+            self.first_loss = float(self.model.get_metrics_result()["loss"])
 
     def on_epoch_end(self, epoch, logs=None):
-        evaluations = self.run.evaluations
-        evaluation = evaluations[len(self.history)] = self.run.evaluate()
+        evaluation = self.evaluate()
         self.history.append(evaluation.main_score)
-        for number in evaluations.keys() - {len(self.history) - 1, index_of_best(self.history)}:
-            del evaluations[number]
+        if self.index_to_keep == len(self.history) - 1:
+            self.kept = evaluation
         if logs is not None:
-            logs[f"val_{self.run.task.main_score}"] = evaluation.main_score
-        if self.run.devices.any_worker(is_exhausted(self.history, self.run.options.patience)):
+            logs[self.log] = evaluation.main_score
+        if self.devices.any_worker(self.is_exhausted):
             self.model.stop_training = True
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the best score is `patience` evaluations old."""
+        patience, history = self.options.patience, self.history
+        return patience is not None and bool(history) and len(history) - 1 - index_of_best(history) >= patience
 
-def is_exhausted(history: list[float], patience: int | None) -> bool:
-    """Whether the best score is `patience` evaluations old."""
-    return patience is not None and bool(history) and len(history) - 1 - index_of_best(history) >= patience
+    @property
+    def index_to_keep(self) -> int:
+        """The evaluation of the weights to keep."""
+        if self.options.keep == "best" and not all(map(math.isnan, self.history)):
+            return index_of_best(self.history)
+        return len(self.history) - 1
 
 
 def index_of_best(history: list[float]) -> int:

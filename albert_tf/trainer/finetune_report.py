@@ -49,7 +49,7 @@ class FinetuneReport(pydantic.BaseModel):
         trained_parameters: number of weights that were trained.
         notes: what is wrong with data or result: examples of `dev` that are also in `train`, why a score is undefined,
             equal predictions for all examples, or a loss that did not fall.
-        seconds: wall time of training and evaluation, since the run was last started.
+        seconds: wall time since the run was last started.
         finished_before: whether the run was already finished, so that its report was only read.
     """
 

@@ -15,7 +15,6 @@ import keras
 
 from albert_tf.trainer.callbacks import ProgressLine
 from albert_tf.trainer.devices import Devices, shared_evenly
-from albert_tf.trainer.recipe import TrainingRecipe
 from albert_tf.trainer.run_state import TrainingState
 
 
@@ -44,91 +43,59 @@ def removed_at_end(folder: pathlib.Path) -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class StopSignal:
-    """Context manager that records SIGTERM and Ctrl-C; a second Ctrl-C interrupts immediately.
-
-    Clusters send SIGTERM before they preempt a machine. `received` is the number of the first signal, or 0.
-
-    Example:
-
-    >>> with StopSignal() as stop:
-    ...     stop.received
-    0
-    """
-
-    def __init__(self):
-        self.received = 0
-
-    def __enter__(self) -> "StopSignal":
-        self._previous = {}
-        if threading.current_thread() is threading.main_thread():  # only there may handlers be set
-            self._previous = {number: signal.signal(number, self._record) for number in (signal.SIGTERM, signal.SIGINT)}
-        return self
-
-    def __exit__(self, *_) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _record(self, number: int, _) -> None:
-        self.received = self.received or number
-        signal.signal(signal.SIGINT, self._previous[signal.SIGINT])
-
-
-class FitLoop:
+def fit(
+    state: TrainingState,
+    devices: Devices,
+    callbacks: list[Any],
+    train: Any,
+    open_train: Callable[[int], Any],
+    heldout: Any = None,
+) -> None:
     """Trains a model from the step of its state to the end, or until interrupted.
 
     Args:
         state: TrainingState of a compiled model.
-        training: TrainingRecipe.
         devices: Devices.
         callbacks: Keras callbacks of this process.
+        train: training data from the current step on.
+        open_train: opens the training data at a given step.
+        heldout: dataset, or None.
     """
+    interval, total = state.training.log_every, state.training.num_train_steps // state.training.log_every
+    done, partial = divmod(state.step, interval)
+    with _SaveOnSignal(state, devices) as save_on_signal:
+        callbacks = [*callbacks, save_on_signal]
+        if partial:
+            rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
+            _fit(state, [*callbacks, _CompleteInterval(state)], train, heldout, rest)
+            done += 1
+            if state.model.stop_training:  # a callback has stopped training early
+                done = total
+            train = open_train(state.step) if done < total and not state.stopped_by else None
+        if done < total and not state.stopped_by:
+            intervals = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
+            _fit(state, callbacks, train, heldout, intervals)
+    state.writer.wait()
 
-    def __init__(self, state: TrainingState, training: TrainingRecipe, devices: Devices, callbacks: list[Any]):
-        self.state, self.training, self.devices, self.callbacks = state, training, devices, callbacks
 
-    def run(self, train, open_train: Callable[[int], Any], heldout) -> None:
-        """Trains.
-
-        Args:
-            train: training data from the current step on.
-            open_train: opens the training data at a given step.
-            heldout: dataset, or None.
-        """
-        interval, total = self.training.log_every, self.training.num_train_steps // self.training.log_every
-        done, partial = divmod(self.state.step, interval)
-        with StopSignal() as signals:
-            stop = _SaveOnSignal(self.state, self.training, self.devices, signals)
-            if partial:
-                rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
-                self._fit(train, heldout, rest, [stop, _CompleteInterval(self.state)])
-                done += 1
-                if self.state.model.stop_training:  # a callback has stopped training early
-                    done = total
-                train = open_train(self.state.step) if done < total and not self.state.stopped_by else None
-            if done < total and not self.state.stopped_by:
-                intervals = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
-                self._fit(train, heldout, intervals, [stop])
-        self.state.writer.wait()
-
-    def _fit(self, train, heldout, epochs: dict[str, int], callbacks: list[Any]) -> None:
-        try:
-            self.state.model.fit(
-                train,
-                callbacks=[*self.callbacks, *callbacks],
-                validation_data=None if heldout is None else shared_evenly(heldout),
-                validation_freq=self.training.evaluate_every // self.training.log_every,
-                shuffle=False,
-                verbose=0,
-                **epochs,
-            )
-        except _StopFit:
-            for callback in self.callbacks:
-                callback.on_train_end()
-        finally:
-            for callback in self.callbacks:
-                if isinstance(callback, ProgressLine):
-                    callback.close()
+def _fit(state: TrainingState, callbacks: list[Any], train: Any, heldout: Any, epochs: dict[str, int]) -> None:
+    try:
+        state.model.fit(
+            train,
+            callbacks=callbacks,
+            validation_data=None if heldout is None else shared_evenly(heldout),
+            validation_freq=state.training.evaluate_every // state.training.log_every,
+            shuffle=False,
+            verbose=0,
+            **epochs,
+        )
+    except _StopFit:
+        for callback in callbacks:
+            callback.on_train_end()
+    finally:
+        for callback in callbacks:
+            if isinstance(callback, ProgressLine):
+                callback.close()
 
 
 class _StopFit(Exception):  # noqa: N818
@@ -136,18 +103,32 @@ class _StopFit(Exception):  # noqa: N818
 
 
 class _SaveOnSignal(keras.callbacks.Callback):
-    """Saves and stops after the step in which any process received a signal.
+    """Saves and stops after the step in which any process received SIGTERM or Ctrl-C.
 
-    At the end of an interval, metrics are logged first. Workers synchronise, which takes a millisecond, at most twenty
-    times per interval. The check runs before a step because it then reads nothing from the device, so that steps can be
-    queued ahead.
+    As a context manager it handles these signals; a second Ctrl-C interrupts immediately. Clusters send SIGTERM before
+    they preempt a machine. At the end of an interval, metrics are logged first. Workers synchronise, which takes a
+    millisecond, at most twenty times per interval. The check runs before a step because it then reads nothing from the
+    device, so that steps can be queued ahead.
     """
 
-    def __init__(self, state: TrainingState, training: TrainingRecipe, devices: Devices, signals: StopSignal):
+    def __init__(self, state: TrainingState, devices: Devices):
         super().__init__()
-        self.state, self.devices, self.signals = state, devices, signals
-        chunk = training.steps_per_execution
-        self._every = 1 if not devices.has_workers else chunk * max(1, training.log_every // (20 * chunk))
+        self.state, self.devices, self._received, self._previous = state, devices, 0, {}
+        interval, chunk = state.training.log_every, state.training.steps_per_execution
+        self._every = 1 if not devices.has_workers else chunk * max(1, interval // (20 * chunk))
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():  # only there may handlers be set
+            self._previous = {number: signal.signal(number, self._record) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _record(self, number: int, _):
+        self._received = self._received or number
+        signal.signal(signal.SIGINT, self._previous[signal.SIGINT])
 
     def on_train_batch_begin(self, batch, logs=None):
         if batch % self._every == 0:
@@ -157,8 +138,8 @@ class _SaveOnSignal(keras.callbacks.Callback):
         self._stop_if_requested()
 
     def _stop_if_requested(self):
-        if self.devices.any_worker(bool(self.signals.received)):
-            self.state.stopped_by = self.signals.received or signal.SIGTERM  # if another worker received it
+        if self.devices.any_worker(bool(self._received)):
+            self.state.stopped_by = self._received or signal.SIGTERM  # if another worker received it
             if self.devices.is_chief and self.state.saved_step != self.state.step:
                 self.state.save()
             raise _StopFit

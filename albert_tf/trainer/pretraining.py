@@ -1,4 +1,9 @@
-"""Pretraining: runs a recipe in a folder, from which an interrupted run resumes."""
+"""Pretraining: runs a recipe in a folder, from which an interrupted run resumes.
+
+On one device, `connect` returns TensorFlow's default strategy, and `fit` takes the batches as they are. On eight of one
+machine (`strategy = "mirrored"`), or of a TPU, this process keeps a copy of the variables on each, and a step divides
+its batch among them. Of several machines each runs this file and reads its own rows; the chief alone writes the folder.
+"""
 
 import contextlib
 import dataclasses
@@ -27,7 +32,7 @@ from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, t
 from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
 from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory, shared_evenly
-from albert_tf.trainer.fit_loop import FitLoop
+from albert_tf.trainer.fit_loop import fit
 from albert_tf.trainer.recipe import Recipe
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
@@ -120,6 +125,10 @@ def pretrain(
 
 
 def _starting_point(run: "_PretrainRun") -> SavedCheckpoint | None:
+    # A run starts from the first of these that there is:
+    # 1. its newest intact checkpoint;
+    # 2. the checkpoint `weights` of [model];
+    # 3. random weights.
     saved = latest_valid_checkpoint(run.output / CHECKPOINTS_FOLDER)
     if saved is not None and saved.step > run.recipe.training.num_train_steps:
         raise ValueError(
@@ -164,10 +173,6 @@ class _PretrainRun:
         metadata = None if saved is None else saved.metadata
         return {**facts, "checkpoint": metadata, "TensorFlow's version": tf.__version__}
 
-    def train(self, devices: Devices, first_step: int):
-        """Training batches from `first_step` on, sharded over hosts."""
-        return devices.distribute(lambda shard: train_batches(self.recipe, self.skip_corrupt, first_step, shard))
-
 
 def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -> TrainingState:
     """Trains to the end, or until interrupted."""
@@ -178,7 +183,7 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
     devices.check_memory(training, activation_values(recipe.config, sizes["L"], sizes["P"], has_scores))
     keras.utils.set_random_seed(training.seed)  # before the data are opened, because it also shuffles the examples
     # Check everything before writing to the folder.
-    train, heldout = run.train(devices, 0 if saved is None else saved.step), heldout_batches(recipe)
+    train, heldout = _batches(run, devices, 0 if saved is None else saved.step), heldout_batches(recipe)
     if devices.is_chief:
         _describe(run, devices)
     with devices.strategy.scope():
@@ -197,17 +202,19 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
             jit_compile=training.jit_compile,
         )
         metadata = {"recipe": run.values, "data": run.data_facts, "network": run.network}
-        state = TrainingState(
-            run.output / CHECKPOINTS_FOLDER, model, training, metadata, metrics_file=run.output / METRICS_FILE
-        )
+        state = TrainingState(run.output / CHECKPOINTS_FOLDER, model, training, metadata)
         state.restore(saved, run.allow_changed)
     if devices.is_chief:
         write_recipe(run.output, run.values)
         if state.step < training.num_train_steps:  # a finished run is being extended: its results are outdated
             (run.output / RESULTS_FILE).unlink(missing_ok=True)
-    loop = FitLoop(state, training, devices, _callbacks(run, state, devices))
-    loop.run(train, lambda step: run.train(devices, step), heldout)
+    fit(state, devices, _callbacks(run, state, devices), train, functools.partial(_batches, run, devices), heldout)
     return state
+
+
+def _batches(run: _PretrainRun, devices: Devices, step: int) -> Any:
+    """Training batches from a step on, sharded over hosts."""
+    return devices.distribute(lambda shard: train_batches(run.recipe, run.skip_corrupt, step, shard))
 
 
 def _describe(run: _PretrainRun, devices: Devices) -> None:
@@ -245,10 +252,10 @@ def _callbacks(run: _PretrainRun, state: TrainingState, devices: Devices) -> lis
         GradientLog(),
         SpeedLog(tokens_per_step),
         # Before SaveState: on resume, metrics after the checkpoint are rewritten, but earlier ones are not.
-        MetricsLog(file, state.metrics_lines),
+        MetricsLog(file),
         TensorBoardLog(run.output / LOGS_FOLDER, training.evaluate_every if training.histograms else None),
         stop,
-        SaveState(state, training),
+        SaveState(state),
     ]
     if run.show_progress:
         lines_every = max(training.log_every, training.num_train_steps // 20)

@@ -62,7 +62,18 @@ class DataRecipe(Section):
         return self.examples or self.documents  # type: ignore[return-value]
 
 
-class TrainingRecipe(Section):
+class ComputeOptions(Section):
+    """How a step is computed, in pretraining and in fine-tuning."""
+
+    gradient_accumulation_steps: Count = 1
+    seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
+    strategy: Strategy = "one_device"
+    dtype_policy: DtypePolicy = "float32"
+    jit_compile: bool | Literal["auto"] = "auto"
+    remat: Remat = "none"
+
+
+class TrainingRecipe(ComputeOptions):
     """Length, batch size, intervals and devices of a run. Intervals are in updates.
 
     `best_metric` is the held-out metric that decides on the best checkpoint, which is kept besides the newest ones.
@@ -71,8 +82,6 @@ class TrainingRecipe(Section):
 
     num_train_steps: Count
     batch_size: Count
-    gradient_accumulation_steps: Count = 1
-    seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
     log_every: Count = 100
     evaluate_every: Count = 1000
     save_every: Count = 1000
@@ -80,10 +89,6 @@ class TrainingRecipe(Section):
     best_metric: str = "masked_lm_loss"
     stop_above_best: float | None = pydantic.Field(default=3.0, gt=0)
     steps_per_execution: Count = 1
-    strategy: Strategy = "one_device"
-    dtype_policy: DtypePolicy = "float32"
-    jit_compile: bool | Literal["auto"] = "auto"
-    remat: Remat = "none"
     scan_layers: bool = False
     histograms: bool = True
 

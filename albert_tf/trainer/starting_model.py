@@ -4,31 +4,32 @@ from typing import Any
 
 from albert_tf import checkpoints, models
 from albert_tf.config import AlbertConfig
+from albert_tf.files.hub import model_folder
 from albert_tf.inference.folder import load_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import check_teacher
+from albert_tf.tasks.learned import LearnedTask
 from albert_tf.tasks.table import TASKS
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.added_tokens_files import read_token_lines
 from albert_tf.trainer.adapters import add_adapters, freeze
-from albert_tf.trainer.task_options import FinetuneOptions
+from albert_tf.trainer.task_options import ModelOptions
 
 LARGE = 512  # hidden width from which a learning rate for small models is too high
 
 
-def load_tokenizer(options: FinetuneOptions) -> AlbertTokenizer:
+def load_tokenizer(options: ModelOptions) -> AlbertTokenizer:
     """The pretrained model's tokenizer, with the tokens to add."""
-    path = options.pretrained  # a folder, or the prefix of a checkpoint
+    path = model_folder(options.pretrained)  # a folder, or the prefix of a checkpoint
     tokenizer = AlbertTokenizer.from_pretrained(path if path.is_dir() else path.parent)
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
     return tokenizer
 
 
-def make_model(options: FinetuneOptions, arguments: dict[str, Any]) -> AlbertBase:
+def make_model(options: ModelOptions, task: str, arguments: dict[str, Any]) -> AlbertBase:
     """The model to train; `arguments` are those of its constructor."""
-    name = next(row.model for row in TASKS if row.name == options.task)
-    kind, arguments = getattr(models, name), {**arguments, "dtype": options.dtype_policy}
+    kind = getattr(models, next(row.model for row in TASKS if row.name == task))
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
     values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     values["num_hidden_layers"] = options.num_hidden_layers
@@ -50,19 +51,19 @@ def default_rate(config: AlbertConfig) -> float:
     return 1e-3 if config.hidden_size < LARGE else 3e-5
 
 
-def max_length(options: FinetuneOptions, model: AlbertBase, tokenizer: AlbertTokenizer) -> int:
-    """Maximum number of ids of an example; raises ValueError if model, tokenizer and options do not match."""
-    config = model.config
-    tokenizer.check_fits(config.vocab_size)
-    if options.max_length is not None and options.max_length > config.max_position_embeddings:
+def max_length(task: LearnedTask, model: AlbertBase) -> int:
+    """Maximum number of ids of an example; raises ValueError if model, tokenizer and settings do not match."""
+    config, chosen = model.config, task.settings.max_length
+    task.tokenizer.check_fits(config.vocab_size)
+    if chosen is not None and chosen > config.max_position_embeddings:
         raise ValueError(
             f"`max_length` (--max-length) must not exceed the model's `max_position_embeddings`. Received: "
-            f"max_length={options.max_length}, max_position_embeddings={config.max_position_embeddings}."
+            f"max_length={chosen}, max_position_embeddings={config.max_position_embeddings}."
         )
-    return options.max_length or getattr(model, "max_length", config.max_position_embeddings)
+    return chosen or getattr(model, "max_length", config.max_position_embeddings)
 
 
-def load_teacher(options: FinetuneOptions, student: AlbertBase, tokenizer: AlbertTokenizer) -> AlbertBase | None:
+def load_teacher(options: ModelOptions, student: AlbertBase, tokenizer: AlbertTokenizer) -> AlbertBase | None:
     """The teacher, None if there is to be none.
 
     Raises:
@@ -70,10 +71,11 @@ def load_teacher(options: FinetuneOptions, student: AlbertBase, tokenizer: Alber
     """
     if options.teacher is None:
         return None
-    loaded = load_folder(options.teacher, options.dtype_policy)
+    dtype = student.dtype_policy.name
+    loaded = load_folder(options.teacher, dtype)
     teacher, labels = loaded.model, getattr(student, "labels", ())
     if labels and type(teacher) is type(student) and set(labels) == set(teacher.labels):  # in another order
-        teacher = type(student).from_pretrained(options.teacher, dtype=options.dtype_policy, labels=labels)
+        teacher = type(student).from_pretrained(options.teacher, dtype=dtype, labels=labels)
     check_teacher(student, teacher)
     if loaded.tokenizer.vocab_hash != tokenizer.vocab_hash:
         raise ValueError(

@@ -54,20 +54,8 @@ def test_an_undefined_score_is_null_in_every_file_and_read_again(undefined):
     assert "nan" not in page.lower()
 
 
-@pytest.mark.exhaustive
-def test_a_report_of_an_earlier_version_has_the_word_nan(undefined, tmp_path):
-    content = json.loads((undefined[0].output / "metrics.json").read_text("utf-8"))
-    content["scores"] |= {"pearson": "NaN", "spearman": "NaN"}
-    (tmp_path / "metrics.json").write_text(json.dumps({**content, "score_by_evaluation": ["NaN", 0.5]}))
-    report = read_report(tmp_path)
-    assert math.isnan(report.scores.spearman)
-    assert math.isnan(report.score_by_evaluation[0])
-
-
-def test_metrics_of_an_earlier_version_have_a_bare_nan(tmp_path):
+def test_an_entry_without_a_step_is_refused(tmp_path):
     file = tmp_path / "metrics.jsonl"
-    file.write_text('{"step": 1, "loss": 1.0, "val_pearson": NaN}\n')
-    assert math.isnan(read_metrics(file)[0]["val_pearson"])
     file.write_text('{"step": null, "loss": 1.0}\n')
     with pytest.raises(ValueError, match="has no step, no loss or a value that is not a number"):
         read_metrics(file)

@@ -37,7 +37,11 @@ class TextClassification(LearnedTask[ClassificationSettings]):
         super().__init__(tokenizer, settings)
         self.reads_windows = settings.windows is not None
         self.inputs = ("text", "text_pair") if settings.takes_pairs else ("text",)
-        self.labels: tuple[str, ...] = settings.labels or ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes in order of their ids."""
+        return self.settings.labels or ()
 
     def encode(self, *texts):
         check_pairs(self.settings.takes_pairs, len(texts) > 1)

@@ -42,9 +42,10 @@ class TokenClassification(LearnedTask[TagSettings]):
     reads_windows = True
     predictions_file = "dev_predictions.jsonl"
 
-    def __init__(self, tokenizer, settings):
-        super().__init__(tokenizer, settings)
-        self.labels: tuple[str, ...] = settings.labels or ()
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The tags in order of their ids."""
+        return self.settings.labels or ()
 
     def encode(self, *texts):
         (texts,) = texts

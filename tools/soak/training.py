@@ -3,7 +3,7 @@
 Prints what it found; ends with 1 where weights or loss logs are not what they should be. Takes half an hour on two
 cores, most of it for starting TensorFlow.
 
-    python -m tests.trainer.soak [FOLDER] [NUMBER_OF_KILLS]
+    python -m tools.soak.training [FOLDER] [NUMBER_OF_KILLS]
 """
 
 import pathlib
@@ -25,7 +25,7 @@ from tests.trainer.runs import (
     wait_for_checkpoint,
     write_recipe,
 )
-from tests.trainer.two_hosts import TwoHosts, two_hosts
+from tools.soak.two_hosts import TwoHosts, two_hosts
 
 STEPS = 2000
 EXACT = 0.0
