@@ -4,8 +4,6 @@ Each part says what it is for. `make test-keras` tries them on the oldest Keras 
 current one and on the next: 3.14.0, 3.15.1 and keras-nightly 3.16.0.dev2026102704 were tried.
 """
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -20,17 +18,17 @@ __all__ = [
     "LossFunctionWrapper",  # makes a Loss of a function as `compile` does, with labels [B, 1] for outputs [B] too
     "OpenModel",
     "TrainableSavedModel",
-    "applies_summed_gradients",
     "direction_of",
+    "for_summed_gradients",
     "index_of",
     "is_evaluated_by_fit",
     "layers_within",
+    "model_supports_jit",  # whether XLA can compile a model, as `jit_compile="auto"` asks
     "moving_averages",
     "reshape_variable",
     "set_direction",
     "show_in_summary",
     "track",
-    "updates_one_copy",
 ]
 
 
@@ -39,9 +37,11 @@ class OpenModel(keras.Model):
 
     Attributes:
         num_batches: of the data of `fit` or `evaluate`, once these have opened them; None if unknown.
+        rows_of_last_batch: the number of rows that do not fill the last batch; 0 if there are none, or it is unknown.
     """
 
     num_batches: int | None = None
+    rows_of_last_batch = 0
 
     @property
     def reported_metrics(self) -> Any:
@@ -64,24 +64,15 @@ class OpenModel(keras.Model):
         """`compute_loss`, also of a subclass whose method does not take `training`."""
         return self._compute_loss(x, y, y_pred, sample_weight, training=training)
 
-    def see_last_batch(self, rows: int) -> None:
-        """Called before training with the number of rows that do not fill the last batch, 0 if unknown."""
-
     def has_symbolic_call(self) -> bool:
         """Whether the model was called with symbolic tensors, so that Keras knows its `input` and `output`."""
         return bool(self._inbound_nodes)
-
-    def _resolve_auto_jit_compile(self):
-        """Keras' hook for `jit_compile="auto"`, by which it would not compile under a strategy of TensorFlow."""
-        if keras.backend.backend() != "tensorflow":
-            return super()._resolve_auto_jit_compile()
-        return keras.distribution.list_devices()[0].startswith("gpu") and model_supports_jit(self)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
         arrays = None if getattr(iterator, "steps_per_epoch", None) else getattr(iterator, "data_adapter", None)
         self.num_batches = getattr(iterator, "num_batches", None)
-        self.see_last_batch(getattr(arrays, "_partial_batch_size", None) or 0)
+        self.rows_of_last_batch = getattr(arrays, "_partial_batch_size", None) or 0
         if iterator is not None and not self.reported_metrics.built and self._distribute_strategy is not None:
             of_replicas = self._distribute_strategy.experimental_local_results
             batch = next(next(batches) for _, _, batches in iterator)
@@ -149,56 +140,29 @@ def moving_averages(optimizer: keras.optimizers.Optimizer) -> list[Any]:
     return optimizer._model_variables_moving_average
 
 
-def applies_summed_gradients(optimizer: Any) -> "_AllReduceSwitch":
-    """A context in which the optimizer takes its gradients as summed over replicas.
+def for_summed_gradients(optimizer: Any, one_copy: bool) -> Any:
+    """A view of an optimizer, with the same attributes, that takes its gradients as summed over replicas.
 
-    Keras clips gradients and then sums them. Raises ValueError for an optimizer that is not Keras' on TensorFlow.
+    Keras clips gradients and then sums them.
+
+    Args:
+        optimizer: a Keras optimizer on TensorFlow.
+        one_copy: whether to update the copies of one device, for which a program is traced, not those of all.
     """
-    all_reduce = getattr(optimizer, "_all_reduce_sum_gradients", None)
-    if all_reduce is None:
-        raise ValueError(f"The optimizer must be a Keras optimizer on its TensorFlow backend. Received: {optimizer!r}.")
-    if not isinstance(all_reduce, _AllReduceSwitch):
-        all_reduce = optimizer._all_reduce_sum_gradients = _AllReduceSwitch(all_reduce)
-    return all_reduce
-
-
-class _AllReduceSwitch:
-    """Wraps the optimizer's all-reduce and disables it while entered.
-
-    It counts entries, because MirroredStrategy traces each replica in its own thread, and a loss scale makes Keras
-    continue in further threads.
-    """
-
-    def __init__(self, all_reduce):
-        self.all_reduce, self.entered = all_reduce, 0
-
-    def __enter__(self):
-        self.entered += 1
-
-    def __exit__(self, *exception):
-        self.entered -= 1
-
-    def __call__(self, gradients_and_variables):
-        return gradients_and_variables if self.entered else self.all_reduce(gradients_and_variables)
-
-
-@contextlib.contextmanager
-def updates_one_copy(optimizer: Any) -> Iterator[None]:
-    """Within it, the optimizer updates the copies of one device, for which a program is traced, not those of all."""
     from keras.src.backend.tensorflow.optimizer import TFOptimizer
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
-    names = ("_apply_weight_decay", "_backend_update_step", "_overwrite_model_variables_with_average_value")
-    with contextlib.ExitStack() as stack:
-
-        def replace(owner, name, method):
-            setattr(owner, name, method)
-            stack.callback(delattr, owner, name)
-
-        if hasattr(optimizer, "_tf_apply"):  # a loss scale
-            replace(optimizer, "_tf_apply", optimizer._common_apply)
-        inner = getattr(optimizer, "inner_optimizer", optimizer)
-        for name in names:
-            if getattr(type(inner), name, None) is getattr(TFOptimizer, name):  # not a method of a subclass
-                replace(inner, name, getattr(BaseOptimizer, name).__get__(inner))
-        yield
+    kind: Any = type(optimizer)
+    methods: dict[str, Any] = {"_all_reduce_sum_gradients": lambda self, pairs: pairs}
+    if one_copy:
+        names = ("_apply_weight_decay", "_backend_update_step", "_overwrite_model_variables_with_average_value")
+        ours = [name for name in names if getattr(kind, name) is getattr(TFOptimizer, name)]  # not of a subclass
+        methods |= {name: getattr(BaseOptimizer, name) for name in ours}
+    if hasattr(optimizer, "_tf_apply"):  # a loss scale
+        inner = for_summed_gradients(optimizer.inner_optimizer, one_copy)
+        methods["inner_optimizer"] = property(lambda self: inner)
+        if one_copy:
+            methods["_tf_apply"] = kind._common_apply
+    view = object.__new__(type(kind.__name__, (kind,), methods))
+    object.__setattr__(view, "__dict__", vars(optimizer))
+    return view

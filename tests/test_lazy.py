@@ -27,7 +27,7 @@ threads = [threading.Thread(target=start, args=(use,)) for use in uses]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 """
-PACKAGES = ("checkpoints", "data", "export", "inference", "optimizers", "tokenization", "trainer")
+PACKAGES = ("checkpoints", "data", "export", "inference", "models", "optimizers", "tokenization", "trainer")
 
 
 @pytest.mark.parametrize("package", ["albert_tf", *(f"albert_tf.{name}" for name in PACKAGES)])

@@ -55,9 +55,9 @@ class AttentionBlock(AlbertLayer):
         self.value = self.make_dense(config.hidden_size, "value")
         self.output_projection = self.make_dense(config.hidden_size, "output")
         self.layer_norm = self.make_layer_norm()
-        self.block_size = config.block_size if config.attention == "block_local" else None
+        self.is_block_local = config.attention == "block_local"
         self.probability_dropout = self.make_dropout(config.attention_probs_dropout_prob, "probability_dropout")
-        if self.block_size is not None:  # another one, because a generator must be used once in a call
+        if self.is_block_local:  # another one, because a generator must be used once in a call
             self.first_dropout = self.make_dropout(config.attention_probs_dropout_prob, "first_dropout")
         self.output_dropout = self.make_dropout(config.hidden_dropout_prob, "output_dropout")
 
@@ -89,8 +89,11 @@ class AttentionBlock(AlbertLayer):
             qkv = [ops.reshape(part, (*shape[:2], *heads)) for part in qkv]
         else:
             qkv = ops.reshape(qkv[0], (*shape[:2], 3, *heads))
-        dropouts = [self.probability_dropout, *([] if self.block_size is None else [self.first_dropout])]
-        context, probabilities = kernels.attend(qkv, mask, dropouts, training, self.block_size, return_scores)
+        if self.is_block_local:
+            dropouts = (self.probability_dropout, self.first_dropout)
+            context, probabilities = kernels.attend_in_blocks(qkv, mask, dropouts, training, self.config.block_size)
+        else:
+            context, probabilities = kernels.attend(qkv, mask, self.probability_dropout, training, return_scores)
         projected = flat_linear(ops.reshape(context, (-1, width)), output_weights)  # [B L, D]
         projected = self.output_dropout(projected, training=training)
         attended = kernels.add_and_normalize(projected, ops.reshape(hidden, (-1, width)), self.layer_norm, training)

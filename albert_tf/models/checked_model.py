@@ -5,7 +5,7 @@ import inspect
 import re
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -24,8 +24,6 @@ from albert_tf.models.inputs import (
     has_several_labels,
     is_overridden,
 )
-from albert_tf.models.preprocessor import Preprocessor
-from albert_tf.models.task_settings import check_columns, record_columns
 from albert_tf.models.texts import (
     EncodedBatches,
     TextBatches,
@@ -34,9 +32,13 @@ from albert_tf.models.texts import (
     is_table,
     not_texts,
     one_batch,
+    see_columns,
     texts_of,
     with_ids,
 )
+
+if TYPE_CHECKING:
+    from albert_tf.models.preprocessor import Preprocessor
 
 
 class _Checks:
@@ -123,7 +125,7 @@ class _Checks:
         return self._packed(batch)
 
     def _inputs(self, *columns) -> Any:
-        (record_columns if self._is_training else check_columns)(self._model, len(columns))
+        see_columns(self._model, len(columns), self._is_training)
         with count_texts() as counts:
             inputs = one_batch(self._model, [list(column) for column in columns])
         self._counts.add(counts)
@@ -200,7 +202,7 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
             named["class_weight"] = class_weight
         texts = columns_of(self, named.get("x"))
         if texts is not None and step != "train_step":
-            check_columns(self, len(texts))
+            see_columns(self, len(texts), is_training=False)
         if makes_batches and is_labelled:
             named["callbacks"] = self.callback_list(method.__name__, **named)
         if makes_batches:
@@ -223,7 +225,7 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
             if not is_labelled and isinstance(x, dict) and not any(map(len, x.values())):
                 return keras.Model.predict_on_batch(self, x)  # `predict` of Keras fails without a batch
             if texts is not None and step == "train_step":
-                record_columns(self, len(texts))
+                see_columns(self, len(texts), is_training=True)
             outputs = method(self, x, *([y] if is_labelled else []), **named)
         return outputs if is_labelled or not isinstance(data, TextBatches) else data.of_texts(outputs, self)
 
@@ -247,7 +249,7 @@ class CheckedModel(OpenModel):
     max_columns = 0
     reads_windows = False
 
-    def __init__(self, preprocessor: Preprocessor | None = None, **kwargs):
+    def __init__(self, preprocessor: "Preprocessor | None" = None, **kwargs):
         super().__init__(autocast=False, **kwargs)  # half precision would round ids
         self.preprocessor = preprocessor
         self.__dict__["task_settings"] = {}  # which Keras would wrap

@@ -14,15 +14,6 @@ from keras import ops, tree
 from albert_tf.keras_internals import CompileMetrics, LossFunctionWrapper, direction_of, set_direction
 from albert_tf.models.losses import WeightedMean, as_factors
 
-# Functions that take probabilities by default, and classes that can take logits.
-_CLASS_OF_FUNCTION: dict[Any, type] = {
-    keras.losses.binary_crossentropy: keras.losses.BinaryCrossentropy,
-    keras.losses.binary_focal_crossentropy: keras.losses.BinaryFocalCrossentropy,
-    keras.losses.categorical_crossentropy: keras.losses.CategoricalCrossentropy,
-    keras.losses.categorical_focal_crossentropy: keras.losses.CategoricalFocalCrossentropy,
-    keras.losses.sparse_categorical_crossentropy: keras.losses.SparseCategoricalCrossentropy,
-}
-
 # What makes probabilities of logits, by how they are imitated.
 _ACTIVATIONS = {"classes": "softmax", "classes_of_tokens": "softmax", "decisions": "sigmoid"}
 
@@ -45,7 +36,7 @@ def on_logits(loss: Any) -> Any:
     if is_named:
         loss = keras.losses.get(loss)
     if inspect.isfunction(loss):
-        loss = _CLASS_OF_FUNCTION.get(loss, loss)
+        loss = _class_of(loss, keras.losses)
     if is_named and option_of(loss, "from_logits") is False:
         loss = type(loss)
     if isinstance(loss, type):
@@ -132,16 +123,17 @@ def on_probabilities(metric: Any, kinds: Collection[str]) -> Any:
         if activation == "softmax":
             return metric
         known = keras.metrics.BinaryAccuracy  # Keras would compare the largest of several labels
-    elif inspect.isfunction(metric) and metric.__module__.startswith("keras."):
-        known = next((kind for kind in vars(keras.metrics).values() if _function_of(kind) == metric.__name__), metric)
+    elif inspect.isfunction(metric):
+        known = _class_of(metric, keras.metrics)
     known = keras.metrics.get(known)
     return OnProbabilities(known, activation, name or known.name) if _wants_probabilities(known) else metric
 
 
-def _function_of(kind: Any) -> str:
-    """The name of the function that a class of metrics is of."""
-    is_metric = inspect.isclass(kind) and issubclass(kind, keras.metrics.Metric)
-    return re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower() if is_metric else ""
+def _class_of(function: Any, module: Any) -> Any:
+    """The class among Keras' losses or metrics that a function of Keras is of; the function where there is none."""
+    classes = {kind.__name__: kind for kind in vars(module).values() if inspect.isclass(kind)}
+    snake_case = {re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower(): kind for name, kind in classes.items()}
+    return snake_case.get(function.__name__, function) if function.__module__.startswith("keras.") else function
 
 
 def _wants_probabilities(metric: Any) -> bool:

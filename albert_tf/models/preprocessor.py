@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from albert_tf.data.finetuning.encoded import EncodedTexts, encode_texts
-from albert_tf.files.urls import location
 from albert_tf.tasks.table import WindowsName
-from albert_tf.tokenization.files import vocabulary_of
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -59,6 +57,8 @@ class Preprocessor:
     @classmethod
     def beside(cls, checkpoint: pathlib.Path, settings: Mapping[str, Any]) -> "Preprocessor | None":
         """That of a checkpoint and the settings of its model; None for a file, or without a vocabulary."""
+        from albert_tf.tokenization.files import vocabulary_of
+
         file = None if checkpoint.is_file() else vocabulary_of(checkpoint)
         return None if file is None else cls(file, **settings)
 
@@ -73,6 +73,9 @@ class Preprocessor:
 
     def save(self, folder: str | pathlib.Path, vocab_size: int) -> None:
         """Writes the tokenizer if it fits a model, and if the folder has no vocabulary, which may be another one."""
+        from albert_tf.files.urls import location
+        from albert_tf.tokenization.files import vocabulary_of
+
         if vocabulary_of(location(folder)) is None and len(self.tokenizer) == vocab_size:
             self.tokenizer.save_pretrained(folder)
 

@@ -1,19 +1,16 @@
 """Models in files: `from_pretrained`, `save_pretrained`, and more rows for more tokens."""
 
 import pathlib
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 
-from albert_tf import checkpoints
-from albert_tf.checkpoints.checkpoint import Checkpoint, assign, check_size, with_positions, with_sharing
-from albert_tf.checkpoints.huggingface import save_huggingface
-from albert_tf.checkpoints.vocabulary import check_larger, with_rows, with_vocabulary
-from albert_tf.files.hub import model_folder
 from albert_tf.keras_internals import layers_within, reshape_variable
 from albert_tf.models import variable_paths
-from albert_tf.models.task_settings import restore_settings, write_settings
 from albert_tf.models.training import TrainableModel
+
+if TYPE_CHECKING:
+    from albert_tf.checkpoints.checkpoint import Checkpoint
 
 
 class PretrainedModel(TrainableModel):
@@ -57,6 +54,12 @@ class PretrainedModel(TrainableModel):
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
         """
+        from albert_tf import checkpoints
+        from albert_tf.checkpoints.checkpoint import assign, check_size, with_positions, with_sharing
+        from albert_tf.checkpoints.vocabulary import with_vocabulary
+        from albert_tf.files.hub import model_folder
+        from albert_tf.models.task_settings import restore_settings
+
         path = model_folder(path, revision)
         checkpoint = checkpoints.read(path)
         check_size(checkpoint)
@@ -92,6 +95,8 @@ class PretrainedModel(TrainableModel):
         >>> model.config.vocab_size
         30002
         """
+        from albert_tf.checkpoints.vocabulary import check_larger, with_rows
+
         check_larger(self.config.vocab_size, new_num_tokens)
         if self.compiled:
             raise ValueError(
@@ -115,7 +120,7 @@ class PretrainedModel(TrainableModel):
         """Entries of `config.json` that describe the head."""
         return {}
 
-    def matching(self, checkpoint: Checkpoint, new_head: bool) -> Checkpoint:
+    def matching(self, checkpoint: "Checkpoint", new_head: bool) -> "Checkpoint":
         """The checkpoint with its head adapted to this model or left out; raises ValueError if it does not fit."""
         del new_head
         return checkpoint
@@ -140,6 +145,9 @@ class PretrainedModel(TrainableModel):
             UserWarning: transformers would compute different outputs with these weights, as with KerasHub's masked-LM
                 head. `from_pretrained` restores them exactly.
         """
+        from albert_tf.checkpoints.huggingface import save_huggingface
+        from albert_tf.models.task_settings import write_settings
+
         settings = {"architectures": [self.architecture], **self.head_settings()}
         save_huggingface(folder, self.config, self.arrays_by_path(), settings)
         if self.preprocessor is not None:

@@ -4,7 +4,6 @@ import pathlib
 from collections.abc import Container, Mapping
 from typing import Any
 
-from albert_tf.data.finetuning.encoded import check_pairs
 from albert_tf.files.atomic import write_json
 from albert_tf.files.json import has_file, optional_json
 from albert_tf.files.urls import location
@@ -12,8 +11,6 @@ from albert_tf.models.preprocessor import Preprocessor
 from albert_tf.tasks.table import SETTINGS_FILE, TASKS, Task
 
 _CURE = "restore it, or remove it to use the defaults"
-# The second text of a pair in tables, unless fine-tuning named another column.
-_PAIR = "text_pair"
 
 
 def facts_of(model: Any) -> dict[str, Any]:
@@ -69,19 +66,6 @@ def write_settings(model: Any, folder: str | pathlib.Path) -> None:
     if facts["task"] is not None and (settings or has_file(file)):
         settings |= {name: facts[name] for name in ("labels", "problem") if name in facts}
         write_json(file, {**facts, **settings}, ensure_ascii=False)
-
-
-def check_columns(model: Any, columns: int) -> None:
-    """Raises ValueError for single texts if the model was trained on pairs, or the other way round."""
-    if model.max_columns > 1 and "pair_column" in model.task_settings:
-        check_pairs(model.task_settings["pair_column"] is not None, columns > 1)
-
-
-def record_columns(model: Any, columns: int) -> None:
-    """Notes whether a model is trained on single texts or on pairs."""
-    if model.max_columns > 1:
-        column = model.task_settings.get("pair_column") or _PAIR
-        model.task_settings["pair_column"] = column if columns > 1 else None
 
 
 def _task_of(model: Any) -> Task | None:

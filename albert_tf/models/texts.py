@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, epoch_batches, rows_by_length
+from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, check_pairs, epoch_batches, rows_by_length
 from albert_tf.data.finetuning.text_counts import report_together
 from albert_tf.files.json import nearest
 from albert_tf.layers.kernels import runs_on_cpu
@@ -21,6 +21,7 @@ from albert_tf.models.inputs import as_arrays, check_labels, class_factors
 from albert_tf.models.preprocessor import Preprocessor
 
 _BATCH_SIZE = 32  # Keras' own default
+_PAIR = "text_pair"  # the second text of a pair in tables, unless fine-tuning named another column
 
 
 def columns_of(model: Any, x: Any) -> list[list[Any]] | None:
@@ -43,6 +44,15 @@ def columns_of(model: Any, x: Any) -> list[list[Any]] | None:
     if _holds_texts(x):
         raise not_texts(model, x)
     return None
+
+
+def see_columns(model: Any, columns: int, is_training: bool) -> None:
+    """Notes whether a model is trained on single texts or on pairs; not in training, the other kind is a ValueError."""
+    settings = model.task_settings
+    if model.max_columns > 1 and is_training:
+        settings["pair_column"] = (settings.get("pair_column") or _PAIR) if columns > 1 else None
+    elif model.max_columns > 1 and "pair_column" in settings:
+        check_pairs(settings["pair_column"] is not None, columns > 1)
 
 
 def not_texts(model: Any, x: Any, received: str = "") -> ValueError:

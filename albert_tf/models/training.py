@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.keras_internals import DotNotTrackScope
+from albert_tf.keras_internals import DotNotTrackScope, model_supports_jit
 from albert_tf.layers.kernels import for_layers, for_own_step, runs_on
 from albert_tf.models.checked_model import CheckedModel
 from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, on_probabilities, without_accuracy
@@ -28,7 +28,7 @@ class TrainableModel(CheckedModel):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self._compiled_losses, self._rows_of_last_batch = None, 0
+        self._compiled_losses = None
         self.distillation: Distillation | None = None
 
     # === Loss and metrics ===
@@ -84,6 +84,9 @@ class TrainableModel(CheckedModel):
         loss_weights=None,
         metrics=None,
         weighted_metrics=None,
+        run_eagerly=False,
+        steps_per_execution=1,
+        jit_compile="auto",
         *args,
         gradient_accumulation_steps: int = 1,
         remat: str | int = "none",
@@ -115,8 +118,8 @@ class TrainableModel(CheckedModel):
             ValueError: an argument is invalid, is not supported by the backend or the devices, or the optimizer
                 accumulates gradients itself.
         """
-        if keras.backend.backend() == "tensorflow" and runs_on("tpu"):
-            kwargs["jit_compile"] = False
+        if keras.backend.backend() == "tensorflow" and (jit_compile == "auto" or runs_on("tpu")):
+            jit_compile = runs_on("gpu") and not run_eagerly and model_supports_jit(self)
         self.gradient_accumulation_steps = count = self._checked_microbatches(gradient_accumulation_steps, optimizer)
         encoder: Any = getattr(self, "encoder", self)
         self.remat, encoder.remat_span = remat, remat_span(remat)
@@ -139,7 +142,8 @@ class TrainableModel(CheckedModel):
                 for given in (metrics, weighted_metrics)
             )
         self.loss = self.reported_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
-        super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *args, **kwargs)
+        options = (run_eagerly, steps_per_execution, jit_compile, *args)
+        super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *options, **kwargs)
         encoder.training_kernels = for_own_step() if self.has_own_step and not self.jit_compile else for_layers()
         self.discard_compiled_loss()
         self._compiled_losses = None
@@ -212,7 +216,7 @@ class TrainableModel(CheckedModel):
             return super().make_train_function(force)
         from albert_tf import training_step
 
-        training_step.check_rows(self._rows_of_last_batch, self.gradient_accumulation_steps)
+        training_step.check_rows(self.rows_of_last_batch, self.gradient_accumulation_steps)
         if self.train_function is None or force:
             self.train_function = training_step.make_train_function(self)
         else:
@@ -238,9 +242,6 @@ class TrainableModel(CheckedModel):
 
             self.predict_function = training_step.for_each_shape(self)
         return self.predict_function
-
-    def see_last_batch(self, rows: int) -> None:
-        self._rows_of_last_batch = rows
 
 
 def _replicas(model) -> int:

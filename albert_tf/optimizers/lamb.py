@@ -1,13 +1,13 @@
 """LAMB: AdamW with layer-wise adaptive learning rates."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import keras
 from keras import ops
 
 from albert_tf.optimizers.adamw import AdamW, as_list
-from albert_tf.optimizers.rules import ALBERT_EXCLUSIONS, check_patterns, is_excluded
+from albert_tf.optimizers.rules import check_patterns, is_excluded
 
 
 def trust_ratio(weights, update):
@@ -47,20 +47,10 @@ class Lamb(AdamW):
     Precision and sparse gradients are as in AdamW.
 
     Args:
-        learning_rate: float, a schedule, or a callable without arguments.
-        weight_decay: float. Factor of the weights in the update.
-        beta_1: float. Decay rate of the first moment.
-        beta_2: float. Decay rate of the second moment.
-        epsilon: float. Added to the root of the second moment.
-        bias_correction: bool. Whether to correct the moments for their initialisation at 0.
-        exclude_from_weight_decay: list of str or None. Regular expressions; variables in whose path one is found are
-            not decayed. Defaults to layer normalisation and biases. `None` and `()` exclude nothing.
+        *args, **kwargs: the arguments of AdamW, of which `learning_rate` is the first.
         exclude_from_layer_adaptation: list of str or None. The same for the trust ratio, which is then 1. `None` means
             the value of `exclude_from_weight_decay`; `()` excludes nothing, unlike in `tfa.optimizers.LAMB`.
-        global_clipnorm: float or None. Maximum norm of all gradients together.
-        learning_rate_rules: list of (str, float) or None. Learning rate factors by path, as in AdamW.
         keep_trust_ratios: bool. Whether to keep the ratios of the last step for `trust_ratios`.
-        **kwargs: other arguments of `keras.optimizers.Optimizer` (`name`, `clipnorm`, `use_ema`, ...).
 
     Raises:
         ValueError: a number is out of range, a pattern is not a regular expression, or trust ratios are to be kept of
@@ -81,31 +71,12 @@ class Lamb(AdamW):
 
     def __init__(
         self,
-        learning_rate,
-        weight_decay: float = 0.01,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-6,
-        bias_correction: bool = True,
-        exclude_from_weight_decay: Iterable[str] | None = ALBERT_EXCLUSIONS,
+        *args: Any,
         exclude_from_layer_adaptation: Iterable[str] | None = None,
-        global_clipnorm: float | None = None,
-        learning_rate_rules: Sequence[tuple[str, float]] | None = None,
         keep_trust_ratios: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(
-            learning_rate,
-            weight_decay=weight_decay,
-            beta_1=beta_1,
-            beta_2=beta_2,
-            epsilon=epsilon,
-            bias_correction=bias_correction,
-            exclude_from_weight_decay=exclude_from_weight_decay,
-            global_clipnorm=global_clipnorm,
-            learning_rate_rules=learning_rate_rules,
-            **kwargs,
-        )
+        super().__init__(*args, **kwargs)
         self.keep_trust_ratios = keep_trust_ratios
         self._adaptation_exclusions = check_patterns("exclude_from_layer_adaptation", exclude_from_layer_adaptation)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.keras_internals import applies_summed_gradients, updates_one_copy
+from albert_tf.keras_internals import for_summed_gradients
 
 
 def sum_over_replicas(values):
@@ -38,12 +38,8 @@ def update_as_program(model, variable, function: Callable, *args) -> Any:
     if not has_programs(model):
         return function(*args)
 
-    def update(_, *args):
-        with updates_one_copy(model.optimizer):
-            return _program(function)(*args)
-
     def update_copies(strategy, *args):
-        return strategy.extended.update(variable, update, args=args, group=False)
+        return strategy.extended.update(variable, lambda _, *args: _program(function)(*args), args=args, group=False)
 
     return _of_first_device(tf.distribute.get_replica_context().merge_call(update_copies, args=args))
 
@@ -59,15 +55,15 @@ def _program(function: Callable) -> Callable:
     return tf.function(function, autograph=False, jit_compile=True)
 
 
-def apply_once(optimizer, gradients, variables) -> None:
-    """Updates variables with gradients that have been summed over replicas. Gradients may be None.
+def apply_once(model, gradients, variables) -> None:
+    """Updates a compiled model's variables with gradients, or None, that have been summed over replicas.
 
     Variables without a gradient are not changed, as in the reference: neither decay nor moments.
     """
+    optimizer = for_summed_gradients(model.optimizer, one_copy=has_programs(model))
     pairs = [(gradient, variable) for gradient, variable in zip(gradients, variables) if gradient is not None]
     step = tf.identity(tf.convert_to_tensor(optimizer.iterations))
-    with applies_summed_gradients(getattr(optimizer, "inner_optimizer", optimizer)):
-        optimizer.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
+    optimizer.apply([gradient for gradient, _ in pairs], [variable for _, variable in pairs])
     if loss_scale(optimizer) is not None:
         # A step skipped because of an overflow counts too: data, logs and checkpoints are numbered by steps.
         optimizer.iterations.assign(step + 1)

@@ -81,7 +81,7 @@ def train_step(model, variables, data) -> dict[str, Any]:
         _update_metrics(model, means, epsilons, loss, rows)
         if variables:
             model.step_monitor.record(model.optimizer, loss, gradients)
-            apply_once(model.optimizer, gradients, variables)
+            apply_once(model, gradients, variables)
         updated = model.get_metrics_result()  # since `compute_metrics`
         return {name: updated.get(name, value) for name, value in logs.items()}
 

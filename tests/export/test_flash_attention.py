@@ -6,7 +6,7 @@ import pytest
 from albert_tf import pipeline
 from albert_tf.export import export_saved_model, saved_model, serve_base
 from albert_tf.layers import kernels
-from tests.layers.test_cudnn import emulated  # noqa: F401
+from tests.layers.test_tensorflow_gpu import emulated  # noqa: F401
 
 TEXTS = ["One short text.", "", "many words " * 40, "five"]
 OPTIONS = {"precision": "bfloat16", "flash_attention": True}

@@ -18,7 +18,7 @@ from albert_tf.export import export_saved_model
 from albert_tf.export.onnx_folder import export_onnx
 from tests.parameters import first_of
 
-from . import test_remat
+from . import test_layer_calls
 from .small import CONFIG, make_inputs
 
 LOCAL = {"attention": "block_local", "block_size": 3}
@@ -84,10 +84,9 @@ def test_fit_with_lengths_of_every_kind():
 
 @pytest.mark.parametrize("way", first_of([{"remat": "block"}, {"scan_layers": True}]), ids=str)
 def test_recomputed_and_in_a_loop_with_dropout_on(way):
-    config = test_remat.DROPOUT.replace(attention="block_local", block_size=2)
-    plain = test_remat.make_model("none", config)
-    other = test_remat.make_model(**{"remat": "none", **way}, config=config)
-    test_remat.assert_same_gradients(plain, other)
+    config = test_layer_calls.DROPOUT.replace(attention="block_local", block_size=2)
+    plain, other = test_layer_calls.make_model(config), test_layer_calls.make_model(config, **way)
+    test_layer_calls.assert_same_gradients(plain, other)
 
 
 def test_packed_rows_and_attentions_are_refused():

@@ -1,14 +1,20 @@
-"""Proves that each task model takes data, freezing, saving and compiling again as Keras' own models do."""
+"""Proves that each task model takes data, no rows, freezing, saving and compiling again as Keras' own models do."""
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf import AlbertForMaskedLM, AlbertForPreTraining, AlbertForSequenceClassification
+from albert_tf import (
+    AlbertEncoder,
+    AlbertForMaskedLM,
+    AlbertForPreTraining,
+    AlbertForSentenceEmbedding,
+    AlbertForSequenceClassification,
+)
 from tests.parameters import first_of
 
-from .small import make_pretraining_batch
+from .small import make_inputs, make_pretraining_batch
 from .test_every_head import CASES, CONFIG, ROWS
 
 INPUTS, LABELS = make_pretraining_batch(ROWS)
@@ -100,3 +106,43 @@ def test_tensorflows_checkpoints_hold_all_weights(tmp_path):
     tf.train.Checkpoint(model=other).restore(path).assert_consumed()
     for found, expected in zip(other.weights, model.weights, strict=True):
         np.testing.assert_array_equal(found, expected, err_msg=expected.path)
+
+
+# === No rows ===
+
+WITH_OTHERS = {
+    **ALL,
+    "encoder": (AlbertEncoder, {}, make_inputs(ROWS), None),
+    "embedding": (AlbertForSentenceEmbedding, {}, make_inputs(ROWS), None),
+}
+
+
+def shapes(outputs):
+    return {name: tuple(value.shape) for name, value in outputs.items()}
+
+
+@pytest.mark.parametrize("name", WITH_OTHERS)
+def test_no_rows_have_outputs_of_the_same_other_axes(name):
+    kind, arguments, inputs, _ = WITH_OTHERS[name]
+    model = kind(CONFIG.replace(num_hidden_layers=1), **arguments)
+    none = {name: array[:0] for name, array in inputs.items()}
+    expected = {name: (0, *shape[1:]) for name, shape in shapes(model(inputs)).items()}
+    specs = [tf.TensorSpec([None, *array.shape[1:]], tf.int32) for array in inputs.values()]
+    in_graph = tf.function(lambda *arrays: model(dict(zip(inputs, arrays))), input_signature=specs)
+    assert shapes(model(none)) == expected
+    assert shapes(in_graph(*none.values())) == expected
+    for predict in (model.predict_on_batch, lambda data: model.predict(data, verbose=0)):
+        outputs = predict(none)
+        assert shapes(outputs) == expected
+        assert all(isinstance(output, np.ndarray) for output in outputs.values())
+
+
+def test_no_rows_train_nothing():
+    kind, arguments, inputs, labels = ALL["texts"]
+    model = kind(CONFIG.replace(num_hidden_layers=1), **arguments)
+    model.compile(keras.optimizers.SGD(0.1))
+    before = model.get_weights()
+    loss = model.train_on_batch({name: array[:0] for name, array in inputs.items()}, labels[:0])
+    assert np.all(np.asarray(loss) == 0)
+    for values, expected in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(values, expected)

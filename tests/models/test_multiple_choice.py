@@ -68,11 +68,3 @@ def test_a_folder(tmp_path):
     model.save_pretrained(tmp_path)
     again = AlbertForMultipleChoice.from_pretrained(tmp_path)
     np.testing.assert_array_equal(again(INPUTS)["logits"], model(INPUTS)["logits"])
-
-
-def test_inputs_of_another_rank():
-    model, ids = make_model(), INPUTS["input_ids"]
-    with pytest.raises(ValueError, match=r"`input_ids` must have shape \[B, C, L\]\. Received: shape=\(6, 11\)"):
-        model(ids[:, 0])
-    with pytest.raises(ValueError, match=r"`attention_mask` must have shape \[B=6, C=3, L=11\]\. Received"):
-        model({"input_ids": ids, "attention_mask": np.ones((6, 11))})

@@ -98,13 +98,6 @@ def test_an_example_sees_nothing_of_its_neighbours(case):
     assert (before[second] != after[second]).any()
 
 
-def test_example_ids_need_positions(case):
-    inputs = {name: array for name, array in case[1][0].items() if name in AlbertEncoder.input_fields}
-    del inputs["position_ids"]
-    with pytest.raises(ValueError, match="`position_ids` must be given"):
-        AlbertEncoder(CONFIG)(inputs)
-
-
 @pytest.mark.exhaustive
 def test_a_prepared_folder_has_the_same_losses_packed_or_not(tmp_path):
     lines = [line for line in CORPUS.read_text().splitlines() if line][:150]

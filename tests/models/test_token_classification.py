@@ -81,12 +81,6 @@ def test_a_batch_without_any_label_changes_nothing():
         np.testing.assert_array_equal(found, expected)
 
 
-def test_a_label_that_no_class_has():
-    labels = np.where(LABELS == -100, -1, LABELS)
-    with pytest.raises(ValueError, match=r"must be integers from 0 to 2 .*Received: -1"):
-        make_model().fit(INPUTS, labels, verbose=0)
-
-
 def test_a_folder_keeps_the_names_and_has_no_pooler(tmp_path):
     model = AlbertForTokenClassification(CONFIG, labels=["O", "B-PER", "I-PER"])
     assert not any("pooler" in path for path in model.variables_by_path())
@@ -94,10 +88,3 @@ def test_a_folder_keeps_the_names_and_has_no_pooler(tmp_path):
     again = AlbertForTokenClassification.from_pretrained(tmp_path)
     assert again.labels == ("O", "B-PER", "I-PER")
     np.testing.assert_array_equal(again(INPUTS)["logits"], model(INPUTS)["logits"])
-
-
-def test_labels_must_be_told():
-    with pytest.raises(ValueError, match="`num_labels` or `labels` must be given"):
-        AlbertForTokenClassification(CONFIG)
-    with pytest.raises(ValueError, match=r"`labels` must have length `num_labels`\. Received: num_labels=2"):
-        AlbertForTokenClassification(CONFIG, num_labels=2, labels=["O", "B-PER", "I-PER"])

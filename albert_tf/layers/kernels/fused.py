@@ -23,10 +23,9 @@ class Fused(Plain):
         mask = ops.cast(attention_mask, "bool")
         return _all_if_none(mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None])
 
-    def attend(self, qkv, mask, dropouts, training, block_size=None, return_scores=False):
-        has_dropout = training and dropouts[0].rate > 0
-        if return_scores or has_dropout or block_size is not None or not is_mask(mask):
-            return super().attend(qkv, mask, dropouts, training, block_size, return_scores)
+    def attend(self, qkv, mask, dropout, training, return_scores=False):
+        if return_scores or (training and dropout.rate > 0) or not is_mask(mask):
+            return super().attend(qkv, mask, dropout, training, return_scores)
         query, key, value = qkv if isinstance(qkv, list) else ops.unstack(qkv, 3, axis=2)  # [B, L, N, H] each
         return _attend(query, key, value, mask, training), None
 

@@ -53,37 +53,32 @@ class Plain:
         """What `attend` takes for a mask [B, M] or [B, L, M] of ones (attend) and zeros."""
         return mask_to_bias(attention_mask)
 
-    def attend(self, qkv, mask, dropouts, training: bool, block_size: int | None = None, return_scores: bool = False):
+    def attend(self, qkv, mask, dropout, training: bool, return_scores: bool = False):
         """Multi-head attention.
 
         Args:
             qkv: float tensor [B, L, 3, N, H], queries, keys and values, or a list of three tensors [B, L, N, H];
                 see `scales_queries` and `splits_products`.
             mask: None; booleans (True = attend) or a bias of the logits, [B, 1, 1 or L, M].
-            dropouts: Dropout layer of the probabilities; with `block_size` another one, of those of the first token.
+            dropout: Dropout layer of the probabilities.
             training: bool. Whether dropout is on.
-            block_size: None for full attention, or the size of the blocks of `block_local.py`.
             return_scores: bool. Whether probabilities are used; without them, a backend may have a faster way.
 
         Returns:
-            Float tensors: the context [B, L, N, H], and probabilities [B, N, L, M] before dropout, or None. With
-            `block_size` these are [B, N, 1, M], of the first token.
+            Float tensors: the context [B, L, N, H], and probabilities [B, N, L, M] before dropout, or None.
         """
-        ways = [functools.partial(self._attend, dropout=dropout, training=training) for dropout in dropouts]
-        return self._by_heads(qkv, mask, block_size, ways)
+        context, probabilities = self._attend(*_by_heads(qkv, mask), dropout, training)
+        return ops.transpose(context, (0, 2, 1, 3)), probabilities
 
-    def _by_heads(self, qkv, mask, block_size: int | None, ways):
-        """Attention by functions that take queries, keys and values [B, N, L, H], and a bias."""
-        if isinstance(qkv, list):
-            query, key, value = (ops.transpose(tensor, (0, 2, 1, 3)) for tensor in qkv)  # [B, N, L, H] each
-        else:  # a single transpose for all three; unstacking and its gradient are then free
-            query, key, value = ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)
-        bias = mask_to_bias(mask) if mask is not None and is_mask(mask) else mask
-        if block_size is None:
-            context, probabilities = ways[0](query, key, value, bias)
-        else:
-            bias = ops.zeros((ops.shape(key)[0], 1, 1, ops.shape(key)[2])) if bias is None else bias
-            context, probabilities = attend_in_blocks(query, key, value, bias, block_size, *ways)
+    def attend_in_blocks(self, qkv, mask, dropouts, training: bool, block_size: int):
+        """Attention as in `block_local.py`, with dropouts of the probabilities and of those of the first token.
+
+        Other arguments are those of `attend`; the probabilities are [B, N, 1, M], those of the first token.
+        """
+        query, key, value, bias = _by_heads(qkv, mask)
+        bias = ops.zeros((ops.shape(key)[0], 1, 1, ops.shape(key)[2])) if bias is None else bias
+        ways = [functools.partial(self._attend, dropout=dropout, training=training) for dropout in dropouts]
+        context, probabilities = attend_in_blocks(query, key, value, bias, block_size, *ways)
         return ops.transpose(context, (0, 2, 1, 3)), probabilities
 
     def _attend(self, query, key, value, bias, dropout, training):
@@ -106,3 +101,12 @@ class Plain:
     def add_and_normalize(self, x, residual, layer_norm: keras.layers.LayerNormalization, training: bool):
         """`layer_norm` of `x + residual`, [B L, D] each."""
         return layer_norm(x + residual)  # `ops.add` takes a residual without rows for a bias
+
+
+def _by_heads(qkv, mask) -> tuple:
+    """Queries, keys and values [B, N, L, H], and the bias of a mask; arguments as in `Plain.attend`."""
+    if isinstance(qkv, list):
+        query, key, value = (ops.transpose(tensor, (0, 2, 1, 3)) for tensor in qkv)  # [B, L, N, H] each
+    else:  # a single transpose for all three; unstacking and its gradient are then free
+        query, key, value = ops.unstack(ops.transpose(qkv, (2, 0, 3, 1, 4)), 3)
+    return query, key, value, mask_to_bias(mask) if mask is not None and is_mask(mask) else mask

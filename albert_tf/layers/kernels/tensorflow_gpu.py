@@ -55,10 +55,10 @@ class CuDnn(Plain):
         mask = keras.ops.cast(attention_mask, "bool")
         return mask[:, None, None, :] if len(mask.shape) == 2 else mask[:, None]
 
-    def attend(self, qkv, mask, dropouts, training, block_size=None, return_scores=False):
-        has_dropout = training and dropouts[0].rate > 0
-        if return_scores or has_dropout or block_size is not None or not is_mask(mask) or not _is_possible(qkv[0]):
-            return super().attend(qkv, mask, dropouts, training, block_size, return_scores)
+    def attend(self, qkv, mask, dropout, training, return_scores=False):
+        has_dropout = training and dropout.rate > 0
+        if return_scores or has_dropout or not is_mask(mask) or not _is_possible(qkv[0]):
+            return super().attend(qkv, mask, dropout, training, return_scores)
         if mask is not None:
             batch, length, *_ = qkv[0].shape
             mask = tf.broadcast_to(tf.cast(mask_to_bias(mask), qkv[0].dtype), (batch, 1, length, length))
@@ -94,11 +94,11 @@ class CuDnnInShapes(CuDnn):
     def splits_products(self, has_dropout):
         return bool(self._shapes)
 
-    def attend(self, qkv, mask, dropouts, training, block_size=None, return_scores=False):
-        attend, others = super().attend, (dropouts, training, block_size, return_scores)
+    def attend(self, qkv, mask, dropout, training, return_scores=False):
+        attend, others = super().attend, (dropout, training, return_scores)
         if not self._shapes:
             return Plain.attend(self, qkv, mask, *others)
-        if return_scores or block_size is not None or not _is_within_xla() or qkv[0].shape.is_fully_defined():
+        if return_scores or not _is_within_xla() or qkv[0].shape.is_fully_defined():
             return attend(qkv, mask, *others)
         size, heads = tf.shape(qkv[0]), qkv[0].shape[2:]
 

@@ -187,17 +187,6 @@ def test_what_the_loss_does_not_reach_stays_without_a_warning(kind):
     assert still == {path for path in before if path.startswith(("encoder/pooler/", "sentence_order/"))}
 
 
-def test_a_frozen_encoder_stays():
-    model = make_model()
-    model.encoder.trainable = False
-    model.compile(Lamb(0.02), **EAGERLY)
-    before = [variable.numpy() for variable in model.encoder.weights]
-    heads = model.masked_lm.get_weights()
-    fit(model)
-    assert all(np.array_equal(a, b) for a, b in zip(model.encoder.weights, before, strict=True))
-    assert not np.array_equal(model.masked_lm.get_weights()[0], heads[0])
-
-
 def test_a_loss_that_reaches_nothing():
     class Blind(AlbertForPreTraining):
         def loss_terms(self, y, outputs, sample_weight=None):

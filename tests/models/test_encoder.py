@@ -138,9 +138,3 @@ def test_errors_of_construction():
         AlbertEncoder("folder")
     with pytest.raises(ValueError, match="`num_labels` or `labels` must be given"):
         AlbertForSequenceClassification(CONFIG)
-    with pytest.raises(ValueError, match=r"`labels` must have length `num_labels`\. Received: num_labels=3"):
-        AlbertForSequenceClassification(CONFIG, num_labels=3, labels=["no", "yes"])
-    with pytest.raises(ValueError, match=r"`problem` must be .* Received: problem='ranking'"):
-        AlbertForSequenceClassification(CONFIG, num_labels=3, problem="ranking")
-    with pytest.raises(ValueError, match=r"must be 1 for regression\. Received: num_labels=2"):
-        AlbertForSequenceClassification(CONFIG, num_labels=2, problem="regression")

@@ -96,6 +96,8 @@ def test_labels_without_names_get_them(tmp_path):
         ({"num_labels": 1}, r"at least 2 for classification\. "),
         ({"num_labels": "2"}, r"must be an integer of at least 1\. Received: num_labels='2'"),
         ({"labels": ["bad", "good"], "num_labels": 3}, r"`labels` must have length `num_labels`"),
+        ({"num_labels": 3, "problem": "ranking"}, r"`problem` must be .* Received: problem='ranking'"),
+        ({"num_labels": 2, "problem": "regression"}, r"must be 1 for regression\. Received: num_labels=2"),
     ],
 )
 def test_labels_that_cannot_be(arguments, complaint, folder):

@@ -1,4 +1,4 @@
-"""Proves that activations computed again on the way back give the same gradients, with the same dropout."""
+"""Proves that recomputed activations and loops of layers give the outputs and gradients of separate calls."""
 
 import keras
 import numpy as np
@@ -13,12 +13,13 @@ from .small import CONFIG, make_inputs, make_pretraining_batch
 INPUTS, LABELS = make_pretraining_batch(4)
 DROPOUT = CONFIG.replace(num_hidden_layers=3, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
 UNSHARED = DROPOUT.replace(num_hidden_groups=3)
+DEEP = DROPOUT.replace(num_hidden_layers=4, inner_group_num=2)
 
 
-def make_model(remat, config=DROPOUT, **compile_arguments):
+def make_model(config=DROPOUT, **compile_arguments):
     keras.utils.set_random_seed(3)
     model = AlbertForPreTraining(config)
-    model.compile(keras.optimizers.SGD(0.5), remat=remat, **compile_arguments)
+    model.compile(keras.optimizers.SGD(0.5), **compile_arguments)
     return model
 
 
@@ -41,24 +42,38 @@ def assert_same_gradients(model, other):
     np.testing.assert_array_equal(*states)
 
 
-@pytest.mark.parametrize(("remat", "config"), first_of([("block", DROPOUT), (2, UNSHARED), (100, DROPOUT)]))
-def test_gradients_are_the_same_with_dropout_on(remat, config):
-    assert_same_gradients(make_model("none", config), make_model(remat, config))
+WAYS = [({"remat": "block"}, DROPOUT), ({"remat": 2}, UNSHARED), ({"remat": 100}, DROPOUT)]
 
 
-def fit(remat, **compile_arguments):
-    model = make_model(remat, DROPOUT.replace(num_hidden_layers=2), **compile_arguments)
+@pytest.mark.parametrize(("way", "config"), [*first_of(WAYS), ({"scan_layers": True}, DEEP)], ids=str)
+def test_outputs_and_gradients_are_the_same_with_dropout_on(way, config):
+    plain, other = make_model(config), make_model(config, **way)
+    outputs = [model(INPUTS, training=False)["masked_lm_logits"] for model in (plain, other)]
+    np.testing.assert_allclose(*outputs, atol=1e-6, rtol=0)
+    assert_same_gradients(plain, other)
+
+
+def fit(config=CONFIG, **compile_arguments):
+    model = make_model(config, **compile_arguments)
     data = tf.data.Dataset.from_tensors((INPUTS, LABELS)).repeat(3)
     return model.fit(data, shuffle=False, verbose=0).history, model.get_weights()
 
 
 @pytest.mark.exhaustive
-def test_fit_is_the_same():
-    expected, plain = fit("none", run_eagerly=True, gradient_accumulation_steps=2)
-    logs, weights = fit("block", jit_compile=False, gradient_accumulation_steps=2)
+@pytest.mark.parametrize(
+    ("way", "options"),
+    [
+        ({"remat": "block", "jit_compile": False}, {"config": DROPOUT, "gradient_accumulation_steps": 2}),
+        ({"scan_layers": True}, {}),
+        ({"scan_layers": True, "jit_compile": True}, {}),
+    ],
+    ids=str,
+)
+def test_fit_is_the_same(way, options):
+    (expected, plain), (logs, weights) = fit(run_eagerly=True, **options), fit(**way, **options)
     assert logs == {name: pytest.approx(values, abs=1e-5) for name, values in expected.items()}
-    for a, b in zip(plain, weights, strict=True):
-        np.testing.assert_allclose(b, a, atol=1e-5, rtol=0)
+    for found, value in zip(weights, plain, strict=True):
+        np.testing.assert_allclose(found, value, atol=1e-5, rtol=0)
 
 
 @pytest.mark.exhaustive
@@ -114,22 +129,48 @@ def test_gradients_of_shared_weights_are_not_kept_for_every_layer(run_python):
     assert added < 12 * size  # of 12 layers
 
 
-def test_hidden_states_are_there_all_the_same():
-    encoder = AlbertEncoder(DROPOUT)
-    encoder.compile(loss="mse", remat="block")
-    outputs = encoder(make_inputs(), training=True, output_hidden_states=True, output_attentions=True)
-    assert len(outputs["hidden_states"]) == 4
-    assert len(outputs["attentions"]) == 3
+def graph_size(num_hidden_layers: int, scan_layers: bool) -> int:
+    """Nodes of the graph of a training step, functions included."""
+    model = make_model(DROPOUT.replace(num_hidden_layers=num_hidden_layers), scan_layers=scan_layers)
+    function = tf.function(lambda: gradients_of_a_step(model), autograph=False)
+    graph = function.get_concrete_function().graph.as_graph_def()
+    return len(graph.node) + sum(len(function.node_def) for function in graph.library.function)
 
 
-def test_a_model_keeps_it_when_it_is_saved(tmp_path):
-    model = make_model(2)
+@pytest.mark.exhaustive
+def test_the_graph_does_not_grow_with_depth():
+    assert graph_size(6, scan_layers=True) == graph_size(3, scan_layers=True)
+    assert graph_size(6, scan_layers=False) > 1.4 * graph_size(3, scan_layers=False)
+
+
+@pytest.mark.parametrize("way", [{"remat": "block"}, {"scan_layers": True}], ids=str)
+def test_hidden_states_are_those_of_each_layer(way):
+    encoder = make_model(**way).encoder
+    for training in (True, False):
+        outputs = encoder(make_inputs(), training=training, output_hidden_states=True, output_attentions=True)
+        assert (len(outputs["hidden_states"]), len(outputs["attentions"])) == (4, 3)
+    last = encoder(make_inputs())["sequence_output"]
+    np.testing.assert_allclose(last, outputs["hidden_states"][-1], atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("way", "attribute", "value"), [({"remat": 2}, "remat_span", 2), ({"scan_layers": True}, "scan_layers", True)]
+)
+def test_a_saved_model_keeps_it(way, attribute, value, tmp_path):
+    model = make_model(**way)
     model.optimizer.build(model.trainable_variables)
     model.save(tmp_path / "model.keras")
-    assert keras.saving.load_model(tmp_path / "model.keras").encoder.remat_span == 2
+    assert getattr(keras.saving.load_model(tmp_path / "model.keras").encoder, attribute) == value
 
 
-@pytest.mark.parametrize("remat", ["blocks", 0, True, 1.5])
-def test_another_value_is_an_error(remat):
-    with pytest.raises(ValueError, match='`remat` must be "none", "block" or a number of layer calls'):
-        make_model(remat)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        *(({"remat": remat}, '`remat` must be "none", "block" or a number') for remat in ("blocks", 0, True, 1.5)),
+        ({"scan_layers": True, "remat": "block"}, "`scan_layers` must be False unless all layers share"),
+        ({"scan_layers": True, "config": UNSHARED}, "`scan_layers` must be False unless all layers share"),
+    ],
+)
+def test_what_cannot_be_compiled(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_model(**arguments)
