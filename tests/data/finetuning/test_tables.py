@@ -13,7 +13,7 @@ from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import read_rows
-from tests.data.written import write
+from tests.data.written import write, write_rows
 
 MAPS = pyarrow.map_(pyarrow.string(), pyarrow.string())
 LONG, ZEROS = "a" * 100_000, np.zeros(10**8, np.int8)
@@ -184,3 +184,16 @@ def test_brackets_of_texts_are_not_nested(tmp_path, text):
     for start in range(3):  # of a part that is read at once
         rows = [{"text": text + " " * start, "label": "1", "other": [[[{}] * 99] * 99] * 9}] * 2
         assert fields_of(write(tmp_path / "a.json", " " * start + json.dumps(rows))) == rows
+
+
+def test_columns_can_change_names(tmp_path):
+    path = write_rows(tmp_path, [{"text": "a", "label": "b", "note": 1}])
+    for names, expected in (
+        ({"text": "label", "label": "text"}, {"label": "a", "text": "b", "note": 1}),
+        ({"note": "text"}, {"text": 1, "label": "b"}),
+    ):
+        assert fields_of(path, TableFormat(rename=names)) == [expected]
+    with pytest.raises(ValueError, match=r"line 1, has no column 'notes'.* did you mean 'note'\?"):
+        fields_of(path, TableFormat(rename={"notes": "text"}))
+    with pytest.raises(ValueError, match="must give different names"):
+        TableFormat(rename={"a": "text", "b": "text"})

@@ -1,17 +1,20 @@
 """Proves that multiple-choice questions are read from each of the three forms, and that other forms are refused."""
 
+import json
+
 import pytest
 
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.tasks.multiple_choice.choices import ChoiceQuestion
 from albert_tf.tasks.multiple_choice.files import read_choices
-from tests.data.finetuning.test_forms import write
+from tests.data.written import write_rows
 
+ASKED = {"question": "q", "choices": ["x", "y y"]}
 CHOICES = {
     "RACE of the hub": ({"article": "c", "question": "q", "options": ["x", "y", "z"], "answer": "C"}, ("c", "q z")),
     "a column a choice": ({"question": "q", "option1": "x", "option2": "y", "answer": "y"}, ("", "q y")),
     "columns from 0": ({"passage": "c", "question": "q", "ending_0": "x", "ending_1": "y", "label": 1}, ("c", "q y")),
-    "the text of the answer": ({"question": "q", "choices": ["x", "y y"], "answer": "y y"}, ("", "q y y")),
+    "the text of the answer": ({**ASKED, "answer": "y y"}, ("", "q y y")),
+    "a number": ({**ASKED, "context": "c", "label": 1}, ("c", "q y y")),
 }
 
 
@@ -19,12 +22,61 @@ CHOICES = {
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "memory", "parquet"])
 def test_choices(tmp_path, form, suffix):
     row, (context, statement) = CHOICES[form]
-    (question,) = read_choices(write(tmp_path, [row], suffix))
+    (question,) = read_choices(write_rows(tmp_path, [row], suffix))
     assert (question.context, question.statements()[question.label]) == (context, statement)
-    labels = ("answer", "label")
-    unlabelled = {name: value for name, value in row.items() if name not in labels}
-    (question,) = read_choices(write(tmp_path, [unlabelled], suffix), labelled=False)
+    unlabelled = {name: value for name, value in row.items() if name not in ("answer", "label")}
+    (question,) = read_choices(write_rows(tmp_path, [unlabelled], suffix), labelled=False)
     assert question.label == -1
+
+
+PASSAGE = {
+    "id": "high1.txt",
+    "article": "It rained all day. Anna stayed at home.",
+    "questions": ["Anna stayed _ .", "What was the weather?"],
+    "options": [["at home", "outside"], ["sun", "rain"]],
+    "answers": ["A", "B"],
+}
+
+
+def race(folder, **changes):
+    for number, group in enumerate(("middle", "high")):
+        (folder / group).mkdir(parents=True, exist_ok=True)
+        (folder / group / f"{number}.txt").write_text(json.dumps({**PASSAGE, **changes}), encoding="utf-8")
+    return folder
+
+
+def test_folders_of_race(tmp_path):
+    questions = read_choices(race(tmp_path / "dev"))
+    assert [(question.group, question.label) for question in questions] == [
+        *[("high", 0), ("high", 1)],
+        *[("middle", 0), ("middle", 1)],
+    ]
+    assert questions[0].statements() == ["Anna stayed at home .", "Anna stayed outside ."]
+    assert questions[1].statements() == ["What was the weather? sun", "What was the weather? rain"]
+
+
+def test_groups_of_race_in_rows(tmp_path):
+    other = {"article": "c", "question": "q", "options": ["a", "b"], "answer": "A", "example_id": "middle3.txt"}
+    for row, expected in ((other, [(0, "middle")]), (PASSAGE, [(0, "high"), (1, "high")])):
+        assert [(one.label, one.group) for one in read_choices(write_rows(tmp_path, [row]))] == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"answers": ["A"]}, "lists of the same length"),
+        ({"answers": ["A", "C"]}, r"question 1: the answer must be .* a letter from A to B, .* Received: 'C'"),
+        ({"answers": ["A", "ß"]}, r"question 1: the answer must be .* Received: 'ß'"),
+        ({"answers": [0, -1]}, "question 1: the answer must be"),
+        ({"options": [["a", "b"], ["c"]]}, "at least two choices"),
+        ({"options": [["a", "b"], ["c", "d", "e"]]}, r"question 1: 3 choices, but 2 in"),
+        ({"article": 5}, "must be strings"),
+        ({"questions": [], "options": [], "answers": []}, "has no questions"),
+    ],
+)
+def test_wrong_files_of_race_are_refused(tmp_path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        read_choices(race(tmp_path / "dev", **changes))
 
 
 NAMED = {"label": ["A", "B"], "text": ["x", "y"]}
@@ -49,12 +101,11 @@ NAMED = {"label": ["A", "B"], "text": ["x", "y"]}
 )
 def test_rows_of_other_forms_are_refused(tmp_path, row, suffix):
     with pytest.raises(ValueError, match=r"RACE.*choices.*choice0"):
-        read_choices(write(tmp_path, [row], suffix))
+        read_choices(write_rows(tmp_path, [row], suffix))
 
 
 def test_other_numbers_of_choices_are_refused_or_counted(tmp_path):
-    rows = [{"question": "q", "choices": list("xyz")[:count], "answer": 0} for count in (3, 2, 2)]
-    path = write(tmp_path, rows, "jsonl")
+    path = write_rows(tmp_path, [{"question": "q", "choices": list("xyz")[:n], "answer": 0} for n in (3, 2, 2)])
     with pytest.raises(ValueError, match=r"line 1: 3 choices, but 2 in .*line 2; .* ragged_rows = 'drop'"):
         read_choices(path)
     with pytest.warns(UserWarning, match="1 questions were left out, because they have not 2 choices"):
@@ -67,7 +118,7 @@ def test_other_numbers_of_choices_are_refused_or_counted(tmp_path):
 )
 def test_answers_are_counted_from_0_or_from_1(tmp_path, labels, expected):
     rows = [{"question": "q", "choice1": "x", "choice2": "y", "choice3": "z", "answer": label} for label in labels]
-    questions = read_choices(write(tmp_path, rows, "jsonl"))
+    questions = read_choices(write_rows(tmp_path, rows))
     assert [question.label for question in questions] == expected
     assert ("counted from 1" in questions.form) == (expected[0] != int(labels[0]))
 
@@ -76,18 +127,13 @@ def test_answers_are_counted_from_0_or_from_1(tmp_path, labels, expected):
 def test_numbers_beyond_the_choices_are_refused(tmp_path, labels):
     rows = [{"question": "q", "choices": ["x", "y", "z"], "label": label} for label in labels]
     with pytest.raises(ValueError, match=rf"line {len(rows)}: the answer must be a number from 0 to 2, .*Received: 3"):
-        read_choices(write(tmp_path, rows, "jsonl"))
+        read_choices(write_rows(tmp_path, rows))
 
 
 def test_columns_of_choices_keep_their_places(tmp_path):
     rows = [{"question": "q", **{f"choice{n}": f"c{n}" for n in range(1, 13)}, "choice13": None, "label": 11}]
-    (question,) = read_choices(write(tmp_path, rows, "jsonl"))
+    (question,) = read_choices(write_rows(tmp_path, rows))
     assert question.choices[question.label] == "c12"
     rows = [{"question": "q", "choice1": "x", "choice2": None, "choice3": "z", "answer": "C"}]
     with pytest.raises(ValueError, match="all of them strings"):
-        read_choices(write(tmp_path, rows, "jsonl"))
-
-
-def test_a_blank_within_a_word_stays_where_another_one_stands_alone():
-    question = ChoiceQuestion("", "", "The cat_lady saw _ run.", ("him", "her"), 0)
-    assert question.statements() == ["The cat_lady saw him run.", "The cat_lady saw her run."]
+        read_choices(write_rows(tmp_path, rows))
