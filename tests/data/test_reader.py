@@ -7,41 +7,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import Manifest, PrepareOptions, prepare, pretraining_dataset
+from albert_tf.data import Manifest, prepare, pretraining_dataset
 from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.sharding import InputShard
 from albert_tf.data.sources import name_damage, verify_shards
-from tests.data.small_corpus import CORPUS
+from tests.data.small_corpus import LINES, options_for
 from tests.disk import flip_bit
 from tests.parameters import first_of
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("prepared")
-    lines = [line for line in CORPUS.read_text().splitlines() if line][:400]
-    (path / "text.txt").write_text("\n\n".join("\n".join(lines[start : start + 10]) for start in range(0, 400, 10)))
-    options = PrepareOptions(
-        inputs=(path / "text.txt",), output_dir=path / "examples", max_seq_length=64, dupe_factor=2, num_shards=4
-    )
-    return prepare(options).folder
-
-
-@pytest.fixture(scope="module")
-def other(folder, tmp_path_factory):
-    """The same text with another vocabulary."""
-    path = tmp_path_factory.mktemp("other")
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
-    (path / "vocab.txt").write_text("\n".join(pieces))
-    options = PrepareOptions(
-        inputs=(folder.parent / "text.txt",),
-        output_dir=path / "examples",
-        tokenizer=path / "vocab.txt",
-        max_seq_length=64,
-        num_shards=4,
-    )
-    return prepare(options).folder
+    (path / "text.txt").write_text("\n\n".join("\n".join(LINES[start : start + 10]) for start in range(0, 400, 10)))
+    done = prepare(options_for(path / "text.txt", path / "examples", num_shards=4)).folder
+    assert verify_shards(done) == verify_shards(shards_of(done)) == []
+    return done
 
 
 @pytest.fixture
@@ -92,8 +75,6 @@ def test_labels_are_those_of_the_objective(folder):
         for objective in ("next_sentence", "sentence_order")
     )
     assert np.array_equal(labels["next_sentence_labels"], same["sentence_order_labels"])
-    with pytest.raises(ValueError, match="were made for objective='sentence_order', but 'none' was requested"):
-        pretraining_dataset(folder, 8, objective="none")
 
 
 def test_values_are_those_on_disk(folder):
@@ -115,22 +96,13 @@ def test_values_are_those_on_disk(folder):
 def test_every_example_once_in_an_order_by_seed(folder):
     plain, shuffled = rows_of(read(folder, shuffle=False)), rows_of(read(folder, seed=1))
     assert sorted(plain) == sorted(shuffled)
-    assert plain != shuffled
-    assert shuffled == rows_of(read(folder, seed=1))
-    assert shuffled != rows_of(read(folder, seed=2))
-
-
-def test_repeating_goes_on_in_another_order(folder):
-    count = len(rows_of(read(folder)))
+    assert plain != shuffled == rows_of(read(folder, seed=1)) != rows_of(read(folder, seed=2))
+    count = len(plain)
+    assert count % 16
+    assert len(rows_of(read(folder, drop_remainder=True))) == count - count % 16
     twice = rows_of(read(folder, repeat=True).unbatch().batch(count).take(2))
     assert sorted(twice[:count]) == sorted(twice[count:])
     assert twice[:count] != twice[count:]
-
-
-def test_last_batch_is_dropped_or_kept(folder):
-    count = len(rows_of(read(folder)))
-    assert count % 16
-    assert len(rows_of(read(folder, drop_remainder=True))) == count - count % 16
 
 
 def test_files_of_the_references_writer_are_read(tmp_path):
@@ -150,20 +122,21 @@ def test_files_of_the_references_writer_are_read(tmp_path):
 
 
 def test_unfit_folders_are_refused(folder, tmp_path):
-    with pytest.raises(ValueError, match="have length 64, but max_seq_length=128 was requested"):
-        pretraining_dataset(folder, 8, max_seq_length=128)
-    with pytest.raises(ValueError, match=r"30,000 pieces\) than the requested one \(abc\)"):
-        pretraining_dataset(folder, 8, vocab_hash="abc")
-    with pytest.raises(ValueError, match=r"it has no manifest\.json"):
-        pretraining_dataset(tmp_path, 8)
-    with pytest.raises(ValueError, match=r"missing is not a TFRecord file of examples \(FileNotFoundError\)"):
-        pretraining_dataset([tmp_path / "missing"], 8)
-    for number, text in enumerate((b"Plain text, and more of it than a header.\n", b"Short.\n")):
-        (tmp_path / f"{number}.txt").write_bytes(text)
-        with pytest.raises(ValueError, match=rf"{number}\.txt is damaged at record 0 \((the checksum|the file ends)"):
-            pretraining_dataset(tmp_path / f"{number}.txt", 8)
-    with pytest.raises(ValueError, match="no files"):
-        pretraining_dataset([], 8)
+    for name, text in (("long.txt", b"Plain text, and more of it than a header.\n"), ("short.txt", b"Short.\n")):
+        (tmp_path / name).write_bytes(text)
+    for source, options, message in (
+        (folder, {"max_seq_length": 128}, "have length 64, but max_seq_length=128 was requested"),
+        (folder, {"vocab_hash": "abc"}, r"30,000 pieces\) than the requested one \(abc\)"),
+        (folder, {"objective": "none"}, "were made for objective='sentence_order', but 'none' was requested"),
+        (folder, {"shard": InputShard(0, 3)}, "batch_size=8, 3 devices"),
+        (tmp_path, {}, r"it has no manifest\.json"),
+        (tmp_path / "long.txt", {}, r"long\.txt is damaged at record 0 \(the checksum"),
+        (tmp_path / "short.txt", {}, r"short\.txt is damaged at record 0 \(the file ends"),
+        ([tmp_path / "missing"], {}, r"missing is not a TFRecord file of examples \(FileNotFoundError\)"),
+        ([], {}, "no files"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pretraining_dataset(source, 8, **options)
 
 
 def test_missing_and_truncated_shards_are_named_before_reading(copy):
@@ -178,9 +151,12 @@ def test_missing_and_truncated_shards_are_named_before_reading(copy):
         pretraining_dataset(copy, 8)
 
 
-def test_shards_of_another_folder_are_refused(copy, folder, other):
+def test_shards_of_another_folder_are_refused(copy, folder, tmp_path):
     """Laid beside ours, or copied over one of ours."""
-    ours, theirs = shards_of(copy)[0], shards_of(other)[0]
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces))
+    other = options_for(folder.parent / "text.txt", tmp_path / "other", num_shards=4, tokenizer=tmp_path / "vocab.txt")
+    ours, theirs = shards_of(copy)[0], shards_of(prepare(other).folder)[0]
     shutil.copy(theirs, copy / "more.tfrecord")
     with pytest.raises(ValueError, match=r"1 \.tfrecord files are not listed in \S*manifest\.json, such as more"):
         pretraining_dataset(copy, 8)
@@ -227,10 +203,7 @@ def test_corrupt_record_is_named_when_it_is_read(copy, folder):
     assert [(fault.path, fault.record) for fault in verify_shards(copy)] == [(path, 5)]
     with pytest.raises(ValueError, match=reason), name_damage(folder, copy):  # damage in any of several sources
         rows_of(dataset)
-
-
-def test_other_errors_pass_through():
-    with pytest.raises(KeyError), name_damage("anywhere"):
+    with pytest.raises(KeyError), name_damage("anywhere"):  # other errors pass through
         raise KeyError
 
 
@@ -251,10 +224,6 @@ def test_a_folder_without_a_whole_shard_is_refused(copy):
         pretraining_dataset(copy, 8, skip_corrupt=True)
 
 
-def test_whole_folders_have_no_faults(folder):
-    assert verify_shards(folder) == verify_shards(shards_of(folder)) == []
-
-
 @pytest.mark.parametrize("shuffle", first_of([True, False]))
 def test_hosts_share_each_batch_in_the_order_of_one(folder, shuffle):
     def batches(shard, first_batch=0):
@@ -268,8 +237,3 @@ def test_hosts_share_each_batch_in_the_order_of_one(folder, shuffle):
     two_replicas_each = [np.stack(batches(InputShard(index, 3, 2))).reshape(4, 4, -1) for index in range(3)]
     np.testing.assert_array_equal(np.concatenate(two_replicas_each, axis=1).reshape(whole.shape), whole)
     np.testing.assert_array_equal(batches(InputShard(1, 3, 2), 2)[:4], two_replicas_each[1].reshape(8, 2, -1)[4:])
-
-
-def test_a_batch_that_cannot_be_shared_evenly_is_refused(folder):
-    with pytest.raises(ValueError, match="batch_size=16, 3 devices"):
-        pretraining_dataset(folder, 16, shard=InputShard(0, 3))
