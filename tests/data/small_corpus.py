@@ -36,6 +36,20 @@ def options_for(corpus: Path, output_dir: Path, **changes) -> PrepareOptions:
     return PrepareOptions(inputs=(corpus,), output_dir=output_dir, **settings)
 
 
+def shards_of(folder: Path) -> list[Path]:
+    """The files of prepared examples or documents, in order."""
+    return sorted(folder.glob("*.tfrecord"))
+
+
+def rows_of(dataset) -> list[bytes]:
+    """Every example as the bytes of its values, in order."""
+    rows = []
+    for inputs, labels in dataset:
+        arrays = [array.numpy() for array in (*inputs.values(), *labels.values())]
+        rows += [b"".join(row.tobytes() for row in example) for example in zip(*arrays, strict=True)]
+    return rows
+
+
 def random_documents(seed: int, documents: int = 12, segments: int = 30, longest: int = 25) -> TokenizedDocuments:
     """Documents of 1 up to `segments` segments of 1 up to `longest` tokens; no token occurs twice."""
     random = np.random.default_rng(seed)

@@ -1,7 +1,5 @@
 """Text files become the documents they contain, whatever bytes they hold, and bad ones are named with the byte."""
 
-import gzip
-
 import pytest
 
 from albert_tf.data.documents import MAX_DOCUMENT, MAX_SENTENCE_BYTES, Document, read_documents, split_sentences
@@ -40,20 +38,6 @@ def test_sentences_of_other_scripts():
     assert split_sentences("  ") == []
 
 
-@pytest.mark.parametrize(
-    ("data", "offset"),
-    [
-        (b"good\nb\xffd\n", 6),
-        ("a\n".encode("utf-16"), 0),
-        (b"a\n\xed\xa0\x80\n", 2),  # a lone surrogate
-        (b"\xef\xbb\xbfa\n\xc3", 5),  # cut inside a character
-    ],
-)
-def test_what_is_not_utf8_is_named_with_its_byte(tmp_path, data, offset):
-    with pytest.raises(ValueError, match=rf"text\.txt is not UTF-8: byte 0x\w\w at byte offset {offset}\. Convert the"):
-        read(tmp_path, data)
-
-
 def test_documents_do_not_grow_without_limit(tmp_path):
     line = b"x" * (MAX_SENTENCE_BYTES - 1) + b"\n"
     documents = read(tmp_path, line * 40)
@@ -86,12 +70,3 @@ def test_key_depends_on_the_text_and_its_lines():
     assert len({Document(lines).key for lines in [("a", "b"), ("b", "a"), ("a b",), ("ab",)]}) == 4
     assert Document(("a", "b"), end=1).key == Document(("a", "b"), end=9).key
     assert Document(("\ud800",)).key != Document(("\udfff",)).key
-
-
-def test_a_packed_file_gives_the_documents_of_the_plain_one(tmp_path):
-    plain = "é\nb\n\nc\n".encode() * 1000
-    packed = tmp_path / "text.txt.gz"
-    packed.write_bytes(gzip.compress(plain))
-    documents = list(read_documents(packed))
-    assert [list(document.sentences) for document in documents] == read(tmp_path, plain)
-    assert documents[-1].end == packed.stat().st_size

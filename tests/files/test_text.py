@@ -50,7 +50,10 @@ COMPLETE, INCOMPLETE = gzip.compress(b"words " * 1000), r"a\.txt\.gz is not a co
 BAD = {
     "another encoding": ("a.txt", CP949, GUESS),
     "another encoding, packed": ("a.txt.gz", gzip.compress(CP949), GUESS),
-    "byte": ("a.txt", b"one\ntw\xff\n", "a.txt is not UTF-8: byte 0xff at byte offset 6"),
+    "byte": ("a.txt", b"one\ntw\xff\n", r"a\.txt is not UTF-8: byte 0xff at byte offset 6\. Convert the"),
+    "UTF-16": ("a.txt", "a\n".encode("utf-16"), "byte 0xff at byte offset 0"),
+    "a lone surrogate": ("a.txt", b"a\n\xed\xa0\x80\n", "byte 0xed at byte offset 2"),
+    "cut inside a character": ("a.txt", b"\xef\xbb\xbfa\n\xc3", "byte 0xc3 at byte offset 5"),
     "byte of the unpacked text": ("b.txt.gz", gzip.compress(b"one\ntw\xff\n"), "b.txt.gz is not .* byte offset 6"),
     "plain": ("a.txt.gz", b"plain", INCOMPLETE),
     "no end": ("a.txt.gz", COMPLETE[:-20], INCOMPLETE),

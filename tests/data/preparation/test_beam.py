@@ -71,15 +71,3 @@ def test_without_beam_one_sentence_says_what_to_install(corpus, tmp_path, monkey
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     with pytest.raises(ValueError, match=re.escape(install_command("beam"))):
         prepare(options_for(corpus, tmp_path / "examples", runner="beam"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"runner": "local", "beam_options": ("--runner=FlinkRunner",)}, "`beam_options` must be empty with"),
-        ({"runner": "beam", "num_processes": 2}, "`num_processes` must be 1 with runner"),
-    ],
-)
-def test_options_that_do_not_go_together(corpus, tmp_path, changes, message):
-    with pytest.raises(ValueError, match=message):
-        options_for(corpus, tmp_path / "examples", **changes)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from pydantic import ValidationError
 
 from albert_tf.data import Manifest, Objective, prepare
 from albert_tf.data.features import PRETRAINING_FEATURES
@@ -126,13 +125,6 @@ def test_single_sentences_are_enough_without_pairs(tmp_path):
     report = prepare(options_for(tmp_path, tmp_path / "examples", objective=Objective.NONE))
     assert report.manifest.statistics.examples == 2
     assert report.manifest.label_1_share == 0
-
-
-def test_misspelt_options_are_refused(corpus, tmp_path):
-    with pytest.raises(ValidationError, match="max_seq_len\n"):
-        options_for(corpus, tmp_path, max_seq_len=3)
-    with pytest.raises(ValidationError, match="no pairs"):
-        options_for(corpus, tmp_path, objective=Objective.NONE, reference_pairs=True)
 
 
 KILLED = """

@@ -26,18 +26,13 @@ def dying(context, item, report):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_results_in_order_and_all_progress(processes):
+def test_results_in_order_all_progress_and_errors(processes):
     reported = []
     with Workers(10, processes) as workers:
-        results = list(workers.map(scaled, range(20), reported.append))
-    assert results == [10 * item for item in range(20)]
+        assert list(workers.map(scaled, range(20), reported.append)) == [10 * item for item in range(20)]
+        with pytest.raises(ValueError, match="item 0"):
+            list(workers.map(failing, range(5), print))
     assert sum(reported) == sum(range(20))
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_errors_of_functions_come_out(processes):
-    with Workers(None, processes) as workers, pytest.raises(ValueError, match="item 0"):
-        list(workers.map(failing, range(5), print))
 
 
 def test_a_worker_that_dies_is_told():

@@ -18,10 +18,8 @@ from albert_tf.data.preparation.tokenized_cache import (
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import CORPUS
 
-settings.register_profile("corpus", derandomize=True, max_examples=200)
-settings.load_profile("corpus")
 
-
+@settings(derandomize=True, max_examples=200, deadline=None)
 @given(st.lists(st.booleans(), min_size=1, max_size=80), st.integers(1, 30))
 def test_parts_of_a_cut_segment_join_up_fit_and_begin_words(starts, room):
     starts = np.array(starts)

@@ -18,8 +18,8 @@ from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.mask_tokens import mask_tokens
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
 from albert_tf.data.prng import random_bits
-from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import CORPUS, GOLDEN, VOCABULARY, random_documents
+from tests.toy_task import tokenizer
 
 
 def restored(examples):
@@ -100,9 +100,9 @@ def golden_instances(name):
 
 def test_reference_instances_are_laid_out_the_same():
     """The reference's own pairs, laid out by us: types, word boundaries, number of masked tokens."""
-    tokenizer, instances = AlbertTokenizer.english(), golden_instances("ngram3")
+    vocabulary, instances = tokenizer(), golden_instances("ngram3")
     options = ExampleOptions(max_seq_length=128, max_predictions_per_seq=20)
-    id_of = {piece: number for number, piece in enumerate(tokenizer.pieces)}
+    id_of = {piece: number for number, piece in enumerate(vocabulary.pieces)}
     original = []
     for instance in instances:
         tokens = [id_of[token] for token in instance["tokens"]]
@@ -123,10 +123,11 @@ def test_reference_instances_are_laid_out_the_same():
     )
     flat = random_documents(0, documents=1, segments=1)
     documents = type(flat)(np.concatenate(original).astype(np.int32), *list(vars(flat).values())[1:])
-    examples = make_examples(documents, pairs, options, Vocabulary.of(tokenizer))
+    examples = make_examples(documents, pairs, options, Vocabulary.of(vocabulary))
+    before = restored(examples)
     for row, instance in enumerate(instances):
         length = lengths[row]
-        assert restored(examples)[row, :length].tolist() == original[row]
+        assert before[row, :length].tolist() == original[row]
         assert examples.attention_mask[row].tolist() == [1] * length + [0] * (128 - length)
         assert examples.token_type_ids[row, :length].sum() == length - second_begin[row]
         assert "".join(map(str, examples.token_boundary[row, :length])) == instance["token_boundary"]
@@ -167,11 +168,10 @@ def test_a_tokenized_batch_is_masked_as_examples_are(changed):
 
 
 def test_masking_without_tokens():
-    tokenizer = AlbertTokenizer.english()
-    _, labels = mask_tokens(tokenizer(["", "a"]), tokenizer, seed=0)
+    _, labels = mask_tokens(tokenizer()(["", "a"]), tokenizer(), seed=0)
     assert labels["masked_lm_weights"].sum() == 1
     with pytest.raises(ValueError, match="masked_lm_prob"):
-        mask_tokens(tokenizer(["a"]), tokenizer, seed=0, masked_lm_prob=2)
+        mask_tokens(tokenizer()(["a"]), tokenizer(), seed=0, masked_lm_prob=2)
 
 
 # === Statistics ===
@@ -184,13 +184,8 @@ CASES = {"ngram1": (1, True), "ngram3_favor_shorter": (3, True), "ngram3_favor_l
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    return AlbertTokenizer.english()
-
-
-@pytest.fixture(scope="module")
-def documents(tokenizer):
-    return tokenize_documents(list(read_documents(CORPUS)), tokenizer)
+def documents():
+    return tokenize_documents(list(read_documents(CORPUS)), tokenizer())
 
 
 def options_for(**changes):
@@ -257,10 +252,10 @@ def test_numbers_lengths_and_labels_scatter_around_the_references(documents):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_masks_are_the_references(case, documents, tokenizer):
+def test_masks_are_the_references(case, documents):
     ngram, favor_shorter = CASES[case]
     golden = GOLDEN_STATISTICS[case]
-    options, vocabulary = options_for(ngram=ngram, favor_shorter_ngram=favor_shorter), Vocabulary.of(tokenizer)
+    options, vocabulary = options_for(ngram=ngram, favor_shorter_ngram=favor_shorter), Vocabulary.of(tokenizer())
     pairs = make_pairs(documents, np.arange(150), options)
     rows = rows_with_histogram(lengths_of(pairs), golden["length_histogram"])
     assert len(rows) == golden["instances"]
@@ -306,8 +301,8 @@ def like_golden(name, documents, vocabulary, **changes):
     return make_examples(documents, pairs.take(rows), options, vocabulary), golden
 
 
-def test_permutations_are_the_references(documents, tokenizer):
-    vocabulary = Vocabulary.of(tokenizer)
+def test_permutations_are_the_references(documents):
+    vocabulary = Vocabulary.of(tokenizer())
     examples, golden = like_golden("permutation", documents, vocabulary, permutation=True)
     ours = ExampleStatistics.of(examples, vocabulary)
     pairs_of_tokens = [
@@ -324,9 +319,9 @@ def test_permutations_are_the_references(documents, tokenizer):
         assert abs(count / ours.masked - share) < share_error(share, ours.masked, len(pairs_of_tokens))
 
 
-def test_masks_of_single_tokens_are_the_references(documents, tokenizer):
+def test_masks_of_single_tokens_are_the_references(documents):
     """Without whole words a budget is always met, and tokens inside words are masked without their beginning."""
-    vocabulary = Vocabulary.of(tokenizer)
+    vocabulary = Vocabulary.of(tokenizer())
     examples, golden = like_golden("no_wwm", documents, vocabulary, whole_word_masking=False)
     masked = np.zeros(examples.input_ids.shape, bool)
     rows, slots = np.nonzero(examples.masked_lm_weights)

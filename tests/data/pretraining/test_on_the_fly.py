@@ -13,7 +13,7 @@ from albert_tf.data.pretraining import on_the_fly
 from albert_tf.data.pretraining.on_the_fly import ExampleOrder
 from albert_tf.data.sharding import InputShard
 from albert_tf.data.sources import name_damage
-from tests.data.small_corpus import CORPUS
+from tests.data.small_corpus import CORPUS, rows_of, shards_of
 from tests.disk import flip_bit
 
 OPTIONS = {"max_seq_length": 64, "num_shards": 3, "short_seq_prob": 0.3, "seed": 3}
@@ -40,19 +40,9 @@ def folders(text, tmp_path_factory):
     return path
 
 
-def rows_of(dataset):
-    """Every example as the bytes of its values, in order."""
-    rows = []
-    for inputs, labels in dataset:
-        arrays = [array.numpy() for array in (*inputs.values(), *labels.values())]
-        rows += [b"".join(row.tobytes() for row in example) for example in zip(*arrays, strict=True)]
-    return rows
-
-
 def written(folder):
     """The examples of each shard on disk."""
-    shards = sorted(folder.glob("*.tfrecord"))
-    return [rows_of(pretraining_dataset([path], 1, shuffle=False, repeat=False)) for path in shards]
+    return [rows_of(pretraining_dataset([path], 1, shuffle=False, repeat=False)) for path in shards_of(folder)]
 
 
 def test_equal_what_is_written(folders):
@@ -153,7 +143,7 @@ def test_unfit_folders_and_damage_are_named(folders, tmp_path):
         with pytest.raises(ValueError, match=message):
             read(folders / name, BATCH, **options)
     shutil.copytree(folders / "documents", tmp_path, dirs_exist_ok=True)
-    for path in tmp_path.glob("*.tfrecord"):
+    for path in shards_of(tmp_path):
         flip_bit(path, -100)
     with pytest.raises(ValueError, match="tfrecord is damaged at record 3"), name_damage(tmp_path):
         rows_of(documents_dataset(tmp_path, BATCH).take(1))
@@ -163,7 +153,7 @@ def test_unfit_folders_and_damage_are_named(folders, tmp_path):
 
 def test_damaged_shards_are_left_out_when_told_to(folders, tmp_path):
     copy = shutil.copytree(folders / "documents", tmp_path / "copy")
-    damaged = sorted(copy.glob("*.tfrecord"))[1]
+    damaged = shards_of(copy)[1]
     flip_bit(damaged, -100)
     first, _, last = written(folders / "one_pass")
     with pytest.warns(UserWarning, match=f"Skipped: .*{damaged.name} is damaged at record 3"):

@@ -7,6 +7,7 @@ import pytest
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.tasks.multiple_choice.files import read_choices
 from tests.data.written import write_rows
+from tests.parameters import diagonal
 
 ASKED = {"question": "q", "choices": ["x", "y y"]}
 CHOICES = {
@@ -82,23 +83,22 @@ def test_wrong_files_of_race_are_refused(tmp_path, changes, message):
 NAMED = {"label": ["A", "B"], "text": ["x", "y"]}
 
 
-@pytest.mark.parametrize("suffix", ["jsonl", "memory", "parquet"])
-@pytest.mark.parametrize(
-    "row",
-    [
-        {"question": "q", "choices": NAMED, "answerKey": "B"},
-        {"question": {"stem": "q", "choices": [NAMED]}, "answerKey": "B"},
-        {"question_stem": "q", "choices": NAMED, "answerKey": "B"},
-        {"sent1": "s", "sent2": "t", "ending0": "x", "ending1": "y", "label": 1},
-        {"ctx": "s", "endings": ["x", "y"], "label": "1"},
-        {"premise": "p", "question": "cause", "choice1": "x", "choice2": "y", "label": 1},
-        {"sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"},
-        {"goal": "g", "sol1": "x", "sol2": "y", "label": 1},
-        {"context": "c", "question": "q", "answerA": "x", "answerB": "y", "label": "2"},
-        {"flores_passage": "c", "question": "q", "mc_answer1": "x", "mc_answer2": "y", "correct_answer_num": "2"},
-        {"question": "q", "opa": "x", "opb": "y", "cop": 1},
-    ],
-)
+OTHER_FORMS = [
+    {"question": "q", "choices": NAMED, "answerKey": "B"},
+    {"question": {"stem": "q", "choices": [NAMED]}, "answerKey": "B"},
+    {"question_stem": "q", "choices": NAMED, "answerKey": "B"},
+    {"sent1": "s", "sent2": "t", "ending0": "x", "ending1": "y", "label": 1},
+    {"ctx": "s", "endings": ["x", "y"], "label": "1"},
+    {"premise": "p", "question": "cause", "choice1": "x", "choice2": "y", "label": 1},
+    {"sentence": "a _ b", "option1": "x", "option2": "y", "answer": "2"},
+    {"goal": "g", "sol1": "x", "sol2": "y", "label": 1},
+    {"context": "c", "question": "q", "answerA": "x", "answerB": "y", "label": "2"},
+    {"flores_passage": "c", "question": "q", "mc_answer1": "x", "mc_answer2": "y", "correct_answer_num": "2"},
+    {"question": "q", "opa": "x", "opb": "y", "cop": 1},
+]
+
+
+@pytest.mark.parametrize(("row", "suffix"), diagonal(OTHER_FORMS, ["jsonl", "memory", "parquet"]))
 def test_rows_of_other_forms_are_refused(tmp_path, row, suffix):
     with pytest.raises(ValueError, match=r"RACE.*choices.*choice0"):
         read_choices(write_rows(tmp_path, [row], suffix))

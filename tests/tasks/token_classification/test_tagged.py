@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagged, first_tokens, tag_names
-from albert_tf.tokenization import AlbertTokenizer
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return AlbertTokenizer.english()
+from tests.toy_task import tokenizer
 
 
 def test_names_of_tags():
@@ -19,9 +14,9 @@ def test_names_of_tags():
     assert tag_names([spans]) == ("O", "B-LOC", "B-PER", "I-LOC", "I-PER")
 
 
-def test_first_tokens_carry_the_tags_of_words(tokenizer):
+def test_first_tokens_carry_the_tags_of_words():
     text = TaggedText("here", "Blackburn \u0301 saw", ((0, 9), (10, 11), (12, 15)), ("B-PER", "O", "O"))
-    encoded = encode_tagged(tokenizer, [text], ["O", "B-PER"])
+    encoded = encode_tagged(tokenizer(), [text], ["O", "B-PER"])
     first = first_tokens(text, encoded.spans[0])
     assert first[1] is None  # a lone accent has no token
     labels = encoded.labels[0]
@@ -39,10 +34,10 @@ def test_tokens_without_characters_begin_no_word():
     assert first_tokens(text, spans) == [1, 3, None]
 
 
-def test_every_token_of_a_span_is_labelled(tokenizer):
+def test_every_token_of_a_span_is_labelled():
     text = TaggedText("here", "Mr. Blackburn saw it", spans=((4, 13, "PER"),))
     names = tag_names([text])
-    encoded = encode_tagged(tokenizer, [text], names)
+    encoded = encode_tagged(tokenizer(), [text], names)
     tags = [names[label] for label in encoded.labels[0]]
     inside = [(start < 13 and end > 4) for start, end in encoded.spans[0].tolist()]
     expected = np.where(inside, "I-PER", "O").tolist()
@@ -50,18 +45,18 @@ def test_every_token_of_a_span_is_labelled(tokenizer):
     assert tags == expected
 
 
-def test_an_unknown_tag_is_named(tokenizer):
+def test_an_unknown_tag_is_named():
     text = TaggedText("a.conll, line 7", "a", ((0, 1),), ("B-PRE",))
     with pytest.raises(ValueError, match=r"a\.conll, line 7: the tag 'B-PRE' is not one of 'O', 'B-PER'; did you mean"):
-        encode_tagged(tokenizer, [text], ["O", "B-PER"])
+        encode_tagged(tokenizer(), [text], ["O", "B-PER"])
 
 
-def test_windows_of_a_long_text_are_joined(tokenizer):
+def test_windows_of_a_long_text_are_joined():
     words = [f"word{number}" for number in range(60)]
     ends = np.cumsum([len(word) + 1 for word in words]) - 1
     places = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends, strict=True))
     texts = [TaggedText("a", " ".join(words), places, ("O",) * 60), TaggedText("b", "one", ((0, 3),), ("O",))]
-    encoded = encode_tagged(tokenizer, texts, ["O", "B-X"], max_length=32, doc_stride=10)
+    encoded = encode_tagged(tokenizer(), texts, ["O", "B-X"], max_length=32, doc_stride=10)
     assert len(encoded.text) > 5
     numbers = [np.arange(start, start + count) for start, count in zip(encoded.start, encoded.count, strict=True)]
     joined = encoded.join(numbers)
