@@ -118,7 +118,7 @@ def test_goes_on_at_any_batch(folders):
         assert rows_of(rest) == whole[first * BATCH :]
 
 
-@pytest.mark.parametrize(("count", "parts"), [(2, 1), (2, 2), (1, 4)])
+@pytest.mark.parametrize(("count", "parts"), [(8, 1), (2, 2), (1, 4)])
 def test_hosts_and_devices_share_each_batch(folders, count, parts):
     whole = rows_of(documents_dataset(folders / "documents", BATCH, first_batch=2).take(12))
     piece = BATCH // (count * parts)
