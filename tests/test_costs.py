@@ -18,12 +18,8 @@ def trace(config, length, predictions, with_gradient):
     """A graph with the matrix products of pretraining on one sequence, and their gradients if wanted."""
     hidden, embedding, inner = config.hidden_size, config.embedding_size, config.intermediate_size
     heads, head = config.num_attention_heads, config.head_size
-    shapes = {
-        "table": (length, embedding),
-        "project": (embedding, hidden),
-        "up": (hidden, inner),
-        "down": (inner, hidden),
-    }
+    shapes = {"table": (length, embedding), "project": (embedding, hidden)}
+    shapes |= {"up": (hidden, inner), "down": (inner, hidden)}
     shapes |= dict.fromkeys(("query", "key", "value", "output", "pool"), (hidden, hidden))
     shapes |= {"transform": (hidden, embedding), "words": (config.vocab_size, embedding), "order": (hidden, 2)}
     weights = {name: tf.Variable(tf.random.stateless_normal(shape, (1, 2))) for name, shape in shapes.items()}
@@ -41,9 +37,8 @@ def trace(config, length, predictions, with_gradient):
             x = tf.tanh(context @ weights["output"] + x)
             x = tf.tanh(tf.tanh(x @ weights["up"]) @ weights["down"] + x)
         pooled = tf.tanh(x[:1] @ weights["pool"])  # [1, D]
-        logits = tf.matmul(
-            tf.tanh(x[:predictions] @ weights["transform"]), weights["words"], transpose_b=True
-        )  # [P, V]
+        transformed = tf.tanh(x[:predictions] @ weights["transform"])  # [P, E]
+        logits = tf.matmul(transformed, weights["words"], transpose_b=True)  # [P, V]
         return tf.reduce_sum(logits**2) + tf.reduce_sum((pooled @ weights["order"]) ** 2)
 
     @tf.function(autograph=False)
@@ -85,11 +80,8 @@ def test_flops_are_those_of_a_traced_graph(changes, length, predictions):
 @pytest.mark.parametrize("name", PRESETS)
 def test_parts_make_the_total(name):
     config = AlbertConfig.from_preset(name)
-    for changed in (
-        config,
-        config.replace(share="attention"),
-        config.replace(share="none", embedding_size=config.hidden_size),
-    ):
+    for changes in ({}, {"share": "attention"}, {"share": "none", "embedding_size": config.hidden_size}):
+        changed = config.replace(**changes)
         parameters = estimate_costs(changed).parameters
         parts = dataclasses.asdict(parameters)
         heads = parts["masked_lm_head"] + parts["sentence_order_head"]
@@ -111,11 +103,8 @@ def test_sharing_saves_no_arithmetic_and_no_activations():
     both = compare_costs(AlbertConfig.from_preset("large_v2"), sequence_length=128)
     assert both.unshared.forward_flops_per_token == both.albert.forward_flops_per_token
     assert both.unshared.activation_bytes_per_sequence == both.albert.activation_bytes_per_sequence
-
-
-def test_a_config_with_groups_can_be_compared():
-    both = compare_costs(SMALL.replace(num_hidden_groups=3), sequence_length=16)
-    assert both.unshared.parameters == both.albert.parameters
+    of_groups = compare_costs(SMALL.replace(num_hidden_groups=3), sequence_length=16)
+    assert of_groups.unshared.parameters == of_groups.albert.parameters
 
 
 def test_activations_listed_one_by_one():

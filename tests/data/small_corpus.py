@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_tf.data import PrepareOptions
 from albert_tf.data.corpus import TokenizedDocuments, Vocabulary
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "P1_pretraining_examples"
 CORPUS = GOLDEN / "corpus.txt"
+LINES = [line for line in CORPUS.read_text().splitlines() if line][:1200]
 
 # Ids below 5 are special, even ids start a word.
 VOCABULARY = Vocabulary(
@@ -26,6 +28,26 @@ VOCABULARY = Vocabulary(
 MARKED_ENDS = dataclasses.replace(
     VOCABULARY, start_of_word=np.arange(5000) < 5, end_of_word=(np.arange(5000) < 5) | (np.arange(5000) % 2 == 1)
 )
+
+
+def options_for(corpus: Path, output_dir: Path, **changes) -> PrepareOptions:
+    """Few short examples of a text."""
+    settings = {"max_seq_length": 64, "dupe_factor": 2, "num_shards": 3, **changes}
+    return PrepareOptions(inputs=(corpus,), output_dir=output_dir, **settings)
+
+
+def shards_of(folder: Path) -> list[Path]:
+    """The files of prepared examples or documents, in order."""
+    return sorted(folder.glob("*.tfrecord"))
+
+
+def rows_of(dataset) -> list[bytes]:
+    """Every example as the bytes of its values, in order."""
+    rows = []
+    for inputs, labels in dataset:
+        arrays = [array.numpy() for array in (*inputs.values(), *labels.values())]
+        rows += [b"".join(row.tobytes() for row in example) for example in zip(*arrays, strict=True)]
+    return rows
 
 
 def random_documents(seed: int, documents: int = 12, segments: int = 30, longest: int = 25) -> TokenizedDocuments:

@@ -1,76 +1,60 @@
-"""Tokenised documents keep every token; long segments are cut at words; the cache gives back what was put in."""
-
-from functools import partial
-from itertools import pairwise
+"""Words are masked whole, whichever way the pieces of a vocabulary show where words begin."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
-from albert_tf.data.documents import Document, read_documents
-from albert_tf.data.preparation.tokenized_cache import (
-    append_to_cache,
-    cut_segment,
-    load_cache,
-    split_by_shard,
-    tokenize_documents,
-)
+from albert_tf.data.corpus import Vocabulary
+from albert_tf.data.documents import Document
+from albert_tf.data.options import ExampleOptions
+from albert_tf.data.preparation.tokenized_cache import tokenize_documents
+from albert_tf.data.pretraining.examples import make_examples
+from albert_tf.data.pretraining.pairs import make_pairs
 from albert_tf.tokenization import AlbertTokenizer
-from tests.data.small_corpus import CORPUS
 
-settings.register_profile("corpus", derandomize=True, max_examples=200)
-settings.load_profile("corpus")
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=80), st.integers(1, 30))
-def test_parts_of_a_cut_segment_join_up_fit_and_begin_words(starts, room):
-    starts = np.array(starts)
-    ids = np.arange(len(starts), dtype=np.int32)
-    parts = cut_segment(ids, starts, room)
-    assert np.array_equal(np.concatenate(parts), ids)
-    assert all(0 < len(part) <= room for part in parts)
-    if len(ids) > room:
-        largest = max(room // 4, 1)
-        for before, part in pairwise(parts):
-            # In mid-word only where the word fills the whole part before.
-            assert starts[part[0]] or (len(before) == largest and not starts[before[1:]].any())
+# Without punctuation, a word is what stands between two spaces.
+SENTENCES = ("baker makes bread", "the bakers make breads now", "makers bake", "a bread makes the baker") * 3
+LETTERS = "abdehkmnorstw"
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+VOCABULARIES = {
+    "wordpiece": (*SPECIAL, "bake", "make", "bread", *LETTERS, *("##" + letter for letter in LETTERS)),
+    "word_end": (*SPECIAL[1:], "bake", "make", "r_", "bread", "s_", "rs_", "_", *LETTERS),
+    "english": None,
+}
 
 
-def test_documents_are_tokenised_as_their_lines(tmp_path):
-    tokenizer = AlbertTokenizer.english()
-    documents = [Document(("Hello world.", "\u0301", "Bye.")), Document(("\u0301",)), Document(("One, two",))]
-    tokenized = tokenize_documents(documents, tokenizer)
-    texts = ["Hello world.", "Bye.", "One, two"]  # what is only a combining mark has no tokens
-    assert np.array_equal(tokenized.tokens, np.concatenate([tokenizer.encode(text) for text in texts]))
-    assert np.array_equal(tokenized.document_offsets, [0, 2, 3])
-    assert tokenized.document_keys.tolist() == [documents[0].key, documents[2].key]
-    assert len(tokenize_documents(documents[1:2], tokenizer)) == 0
+@pytest.fixture(params=VOCABULARIES)
+def tokenizer(request, tmp_path):
+    pieces = VOCABULARIES[request.param]
+    if pieces is None:
+        return AlbertTokenizer.english()
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces))
+    return AlbertTokenizer.from_pretrained(tmp_path, scheme=request.param)
 
 
-def test_long_lines_are_kept_in_parts():
-    tokenizer = AlbertTokenizer.english()
-    document = Document(("short", " ".join(["extraordinarily long"] * 100)))
-    whole = tokenize_documents([document], tokenizer)
-    cut = tokenize_documents([document], tokenizer, max_tokens=61)
-    assert np.array_equal(whole.tokens, cut.tokens)
-    assert np.diff(cut.segment_offsets)[1:].max() <= 15
-    assert tokenizer.start_of_word[cut.tokens[cut.segment_offsets[:-1]]].all()
+def test_words_begin_behind_spaces(tokenizer):
+    vocabulary = Vocabulary.of(tokenizer)
+    for sentence in SENTENCES:
+        inputs = tokenizer([sentence], return_offsets=True)
+        starts, spans = vocabulary.word_starts(inputs["input_ids"])[0], inputs["offsets"][0]
+        words = np.cumsum([0] + [character == " " for character in sentence])
+        of_word = words[np.maximum(spans[1:-1, 1] - 1, 0)]
+        assert starts[1:-1].tolist() == [True, *(of_word[1:] != of_word[:-1])]
+        assert len(of_word) > sentence.count(" ") + 1 or tokenizer.vocab_size == 30_000
 
 
-def test_the_cache_gives_back_what_was_put_in(tmp_path):
-    documents = list(read_documents(CORPUS))
-    documents = [Document(document.sentences[i : i + 40]) for document in documents for i in range(0, 400, 40)]
-    tokenize = partial(tokenize_documents, tokenizer=AlbertTokenizer.english())
-    for first in range(0, len(documents), 7):
-        batch = tokenize(documents[first : first + 7])
-        for shard, arrays in split_by_shard(batch, 3):
-            append_to_cache(tmp_path / str(shard), arrays)
-    in_shards = [[document for document in documents if document.key % 3 == shard] for shard in range(3)]
-    assert all(in_shards)
-    for shard in range(3):
-        check_equal(load_cache(tmp_path / str(shard), drop_repeated=False), tokenize(in_shards[shard]))
-
-
-def check_equal(loaded, expected):
-    for name in ("tokens", "segment_offsets", "document_offsets", "document_keys"):
-        assert np.array_equal(getattr(loaded, name), getattr(expected, name))
+def test_masks_cover_whole_words(tokenizer):
+    vocabulary, options = Vocabulary.of(tokenizer), ExampleOptions(max_seq_length=48, masked_lm_prob=0.4, ngram=2)
+    documents = tokenize_documents([Document(SENTENCES, 1)], tokenizer, options.max_seq_length - 3)
+    examples = make_examples(documents, make_pairs(documents, np.arange(20), options), options, vocabulary)
+    hidden = np.zeros(examples.input_ids.shape, bool)
+    rows, slots = np.nonzero(examples.masked_lm_weights)
+    hidden[rows, examples.masked_lm_positions[rows, slots]] = True
+    ids = examples.input_ids.copy()
+    ids[hidden] = examples.masked_lm_ids[rows, slots]
+    special = np.isin(ids, [vocabulary.cls_token_id, vocabulary.sep_token_id])
+    inside = (examples.attention_mask == 1) & ~special & ~vocabulary.word_starts(ids)
+    inside[:, 1:] &= ~special[:, :-1]
+    rows, places = np.nonzero(inside)
+    assert hidden.any()
+    assert not hidden.all()
+    assert (hidden[rows, places] == hidden[rows, places - 1]).all()

@@ -1,7 +1,5 @@
 """Text files become the documents they contain, whatever bytes they hold, and bad ones are named with the byte."""
 
-import gzip
-
 import pytest
 
 from albert_tf.data.documents import MAX_DOCUMENT, MAX_SENTENCE_BYTES, Document, read_documents, split_sentences
@@ -13,58 +11,31 @@ def read(path, data, **options):
     return [list(document.sentences) for document in read_documents(path, **options)]
 
 
-def test_a_sentence_a_line_and_empty_lines_between_documents(tmp_path):
-    assert read(tmp_path, b"\n\na\n  b \r\n\n \n\nc\nd") == [["a", "b"], ["c", "d"]]
-
-
-def test_empty_files_have_no_documents(tmp_path):
-    assert read(tmp_path, b"") == read(tmp_path, b"\n \n") == read(tmp_path, b"\xef\xbb\xbf") == []
-
-
-def test_byte_order_mark_is_dropped_at_the_start_only(tmp_path):
-    assert read(tmp_path, "\ufeffa\n\ufeffb".encode()) == [["a", "\ufeffb"]]
-
-
-def test_longer_gaps_between_documents(tmp_path):
-    text = b"a\n\nb\n\n\nc\n"
-    assert read(tmp_path, text, gap=2) == [["a", "b"], ["c"]]
-    assert read(tmp_path, text, gap=0) == [["a", "b", "c"]]
-
-
-def test_running_text_is_joined_and_split(tmp_path):
-    text = "One two\nthree. Four\n\nFive? “Six!” Seven\n".encode()
-    assert read(tmp_path, text, split=True, gap=0) == [["One two three.", "Four", "Five?", "“Six!”", "Seven"]]
-
-
-def test_sentences_of_other_scripts():
-    assert split_sentences("今日は雨だ。「本当？」そうだ！3.14은 원주율이다. 끝…") == [
-        "今日は雨だ。",
-        "「本当？」",
-        "そうだ！",
-        "3.14은 원주율이다.",
-        "끝…",
-    ]
-    assert split_sentences("  ") == []
+LONG = "word " * 200_000
+RUNNING = "One two\nthree. Four\n\nFive? “Six!” Seven\n"
 
 
 @pytest.mark.parametrize(
-    ("data", "offset"),
+    ("text", "options", "documents"),
     [
-        (b"good\nb\xffd\n", 6),
-        ("a\n".encode("utf-16"), 0),
-        (b"a\n\xed\xa0\x80\n", 2),  # a lone surrogate
-        (b"\xef\xbb\xbfa\n\xc3", 5),  # cut inside a character
+        ("\n\na\n  b \r\n\n \n\nc\nd", {}, [["a", "b"], ["c", "d"]]),
+        *[("", {}, []), ("\n \n", {}, []), ("\ufeff", {}, [])],
+        ("\ufeffa\n\ufeffb", {}, [["a", "\ufeffb"]]),  # a byte-order mark is one at the start only
+        ("a\n\nb\n\n\nc\n", {"gap": 2}, [["a", "b"], ["c"]]),
+        ("a\n\nb\n\n\nc\n", {"gap": 0}, [["a", "b", "c"]]),
+        (RUNNING, {"split": True, "gap": 0}, [["One two three.", "Four", "Five?", "“Six!”", "Seven"]]),
+        (f"a\0b\n{LONG}", {}, [["a\0b", LONG.strip()]]),
     ],
+    ids=range(9),
 )
-def test_what_is_not_utf8_is_named_with_its_byte(tmp_path, data, offset):
-    with pytest.raises(ValueError, match=rf"text\.txt is not UTF-8: byte 0x\w\w at byte offset {offset}\. Convert the"):
-        read(tmp_path, data)
+def test_documents_of_texts(tmp_path, text, options, documents):
+    assert read(tmp_path, text.encode(), **options) == documents
 
 
-def test_odd_characters_and_long_lines(tmp_path):
-    line = b"word " * 200_000
-    assert read(tmp_path, b"a\0b\n" + line) == [["a\0b", line.decode().strip()]]
-    assert Document(("\ud800",)).key != Document(("\udfff",)).key
+def test_sentences_of_other_scripts():
+    sentences = ["今日は雨だ。", "「本当？」", "そうだ！", "3.14은 원주율이다.", "끝…"]
+    assert split_sentences("今日は雨だ。「本当？」そうだ！3.14은 원주율이다. 끝…") == sentences
+    assert split_sentences("  ") == []
 
 
 def test_documents_do_not_grow_without_limit(tmp_path):
@@ -98,12 +69,4 @@ def test_ends_tell_how_far_reading_is(tmp_path):
 def test_key_depends_on_the_text_and_its_lines():
     assert len({Document(lines).key for lines in [("a", "b"), ("b", "a"), ("a b",), ("ab",)]}) == 4
     assert Document(("a", "b"), end=1).key == Document(("a", "b"), end=9).key
-
-
-def test_a_packed_file_gives_the_documents_of_the_plain_one(tmp_path):
-    plain = "é\nb\n\nc\n".encode() * 1000
-    packed = tmp_path / "text.txt.gz"
-    packed.write_bytes(gzip.compress(plain))
-    documents = list(read_documents(packed))
-    assert [list(document.sentences) for document in documents] == read(tmp_path, plain)
-    assert documents[-1].end == packed.stat().st_size
+    assert Document(("\ud800",)).key != Document(("\udfff",)).key

@@ -1,65 +1,23 @@
-"""Batches are the examples on disk, in an order that the seed decides, and damaged or unfit folders are named."""
+"""Batches are the examples on disk, in an order that the seed decides."""
 
-import shutil
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data import Manifest, PrepareOptions, prepare, pretraining_dataset
+from albert_tf.data import Manifest, prepare, pretraining_dataset
 from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.sharding import InputShard
-from albert_tf.data.sources import name_damage, verify_shards
-from tests.data.small_corpus import CORPUS
-from tests.disk import flip_bit
+from tests.data.small_corpus import LINES, options_for, rows_of, shards_of
 from tests.parameters import first_of
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("prepared")
-    lines = [line for line in CORPUS.read_text().splitlines() if line][:400]
-    (path / "text.txt").write_text("\n\n".join("\n".join(lines[start : start + 10]) for start in range(0, 400, 10)))
-    options = PrepareOptions(
-        inputs=(path / "text.txt",), output_dir=path / "examples", max_seq_length=64, dupe_factor=2, num_shards=4
-    )
-    return prepare(options).folder
-
-
-@pytest.fixture(scope="module")
-def other(folder, tmp_path_factory):
-    """The same text with another vocabulary."""
-    path = tmp_path_factory.mktemp("other")
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
-    (path / "vocab.txt").write_text("\n".join(pieces))
-    options = PrepareOptions(
-        inputs=(folder.parent / "text.txt",),
-        output_dir=path / "examples",
-        tokenizer=path / "vocab.txt",
-        max_seq_length=64,
-        num_shards=4,
-    )
-    return prepare(options).folder
-
-
-@pytest.fixture
-def copy(folder, tmp_path):
-    return shutil.copytree(folder, tmp_path / "copy")
-
-
-def shards_of(folder):
-    return sorted(folder.glob("*.tfrecord"))
-
-
-def rows_of(dataset):
-    """Every example as a tuple of its values, in order."""
-    rows = []
-    for inputs, labels in dataset:
-        arrays = [*inputs.values(), *labels.values()]
-        rows += list(zip(*([row.tobytes() for row in array.numpy()] for array in arrays), strict=True))
-    return rows
+    (path / "text.txt").write_text("\n\n".join("\n".join(LINES[start : start + 10]) for start in range(0, 400, 10)))
+    return prepare(options_for(path / "text.txt", path / "examples", num_shards=2)).folder
 
 
 def read(source, **options):
@@ -92,8 +50,6 @@ def test_labels_are_those_of_the_objective(folder):
         for objective in ("next_sentence", "sentence_order")
     )
     assert np.array_equal(labels["next_sentence_labels"], same["sentence_order_labels"])
-    with pytest.raises(ValueError, match="were made for objective='sentence_order', but 'none' was requested"):
-        pretraining_dataset(folder, 8, objective="none")
 
 
 def test_values_are_those_on_disk(folder):
@@ -115,22 +71,13 @@ def test_values_are_those_on_disk(folder):
 def test_every_example_once_in_an_order_by_seed(folder):
     plain, shuffled = rows_of(read(folder, shuffle=False)), rows_of(read(folder, seed=1))
     assert sorted(plain) == sorted(shuffled)
-    assert plain != shuffled
-    assert shuffled == rows_of(read(folder, seed=1))
-    assert shuffled != rows_of(read(folder, seed=2))
-
-
-def test_repeating_goes_on_in_another_order(folder):
-    count = len(rows_of(read(folder)))
+    assert plain != shuffled == rows_of(read(folder, seed=1)) != rows_of(read(folder, seed=2))
+    count = len(plain)
+    assert count % 16
+    assert len(rows_of(read(folder, drop_remainder=True))) == count - count % 16
     twice = rows_of(read(folder, repeat=True).unbatch().batch(count).take(2))
     assert sorted(twice[:count]) == sorted(twice[count:])
     assert twice[:count] != twice[count:]
-
-
-def test_last_batch_is_dropped_or_kept(folder):
-    count = len(rows_of(read(folder)))
-    assert count % 16
-    assert len(rows_of(read(folder, drop_remainder=True))) == count - count % 16
 
 
 def test_files_of_the_references_writer_are_read(tmp_path):
@@ -149,53 +96,6 @@ def test_files_of_the_references_writer_are_read(tmp_path):
     assert labels["sentence_order_labels"].shape == (1,)
 
 
-def test_unfit_folders_are_refused(folder, tmp_path):
-    with pytest.raises(ValueError, match="have length 64, but max_seq_length=128 was requested"):
-        pretraining_dataset(folder, 8, max_seq_length=128)
-    with pytest.raises(ValueError, match=r"30,000 pieces\) than the requested one \(abc\)"):
-        pretraining_dataset(folder, 8, vocab_hash="abc")
-    with pytest.raises(ValueError, match=r"it has no manifest\.json"):
-        pretraining_dataset(tmp_path, 8)
-    with pytest.raises(ValueError, match=r"missing is not a TFRecord file of examples \(FileNotFoundError\)"):
-        pretraining_dataset([tmp_path / "missing"], 8)
-    for number, text in enumerate((b"Plain text, and more of it than a header.\n", b"Short.\n")):
-        (tmp_path / f"{number}.txt").write_bytes(text)
-        with pytest.raises(ValueError, match=rf"{number}\.txt is damaged at record 0 \((the checksum|the file ends)"):
-            pretraining_dataset(tmp_path / f"{number}.txt", 8)
-    with pytest.raises(ValueError, match="no files"):
-        pretraining_dataset([], 8)
-
-
-def test_missing_and_truncated_shards_are_named_before_reading(copy):
-    first, second = shards_of(copy)[:2]
-    whole = first.read_bytes()
-    first.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=rf"{first.name} is damaged at record \d+ \(the file ends inside the record\)"):
-        pretraining_dataset(copy, 8)
-    first.write_bytes(whole)
-    second.unlink()
-    with pytest.raises(ValueError, match=f"The shard .*{second.name} is missing"):
-        pretraining_dataset(copy, 8)
-
-
-def test_shards_of_another_folder_are_refused(copy, folder, other):
-    """Laid beside ours, or copied over one of ours."""
-    ours, theirs = shards_of(copy)[0], shards_of(other)[0]
-    shutil.copy(theirs, copy / "more.tfrecord")
-    with pytest.raises(ValueError, match=r"1 \.tfrecord files are not listed in \S*manifest\.json, such as more"):
-        pretraining_dataset(copy, 8)
-    corrupt_record(ours, 1)
-    assert [fault.path for fault in verify_shards(copy)] == [ours]
-    (copy / "more.tfrecord").unlink()
-    shutil.copy(theirs, ours)
-    reason = rf"{ours.name} is not the file that `prepare` wrote \(it holds \d+ records in .* another vocabulary"
-    with pytest.raises(ValueError, match=reason):
-        pretraining_dataset(copy, 8)
-    with pytest.warns(UserWarning, match=f"Skipped: .*{ours.name} is not the file that"):
-        rows = rows_of(read(copy, skip_corrupt=True))
-    assert sorted(rows) == sorted(rows_of(read(shards_of(folder)[1:])))
-
-
 @pytest.mark.parametrize("global_seed", first_of([1, 0]))
 def test_going_on_reads_no_earlier_epoch(folder, global_seed):
     """The order of an epoch is a function of the seed and its number, not of the global seed or what was read."""
@@ -211,52 +111,10 @@ def test_going_on_reads_no_earlier_epoch(folder, global_seed):
     assert len(rows_of(read(folder, first_batch=2))) == examples - 32
 
 
-def corrupt_record(path, number):
-    """Flips a byte in the middle of a record."""
-    records = [record.numpy() for record in tf.data.TFRecordDataset(str(path))]
-    flip_bit(path, sum(len(record) + 16 for record in records[:number]) + 12 + len(records[number]) // 2)
-
-
-def test_corrupt_record_is_named_when_it_is_read(copy, folder):
-    path = shards_of(copy)[2]
-    corrupt_record(path, 5)
-    dataset = read(copy)
-    reason = rf"{path.name} is damaged at record 5 \(the checksum of the record's data"
-    with pytest.raises(ValueError, match=reason), name_damage(copy):
-        rows_of(dataset)
-    assert [(fault.path, fault.record) for fault in verify_shards(copy)] == [(path, 5)]
-    with pytest.raises(ValueError, match=reason), name_damage(folder, copy):  # damage in any of several sources
-        rows_of(dataset)
-
-
-def test_other_errors_pass_through():
-    with pytest.raises(KeyError), name_damage("anywhere"):
-        raise KeyError
-
-
-def test_damaged_shards_are_left_out_when_told_to(copy, folder):
-    damaged, missing = shards_of(copy)[:2]
-    corrupt_record(damaged, 0)
-    missing.unlink()
-    with pytest.warns(UserWarning, match="Skipped") as warned:
-        rows = rows_of(read(copy, skip_corrupt=True))
-    assert len(warned) == 2
-    assert sorted(rows) == sorted(rows_of(read(shards_of(folder)[2:])))
-
-
-def test_a_folder_without_a_whole_shard_is_refused(copy):
-    for path in shards_of(copy):
-        corrupt_record(path, 1)
-    with pytest.raises(ValueError, match="is damaged at record 1"):
-        pretraining_dataset(copy, 8, skip_corrupt=True)
-
-
-def test_whole_folders_have_no_faults(folder):
-    assert verify_shards(folder) == verify_shards(shards_of(folder)) == []
-
-
 @pytest.mark.parametrize("shuffle", first_of([True, False]))
 def test_hosts_share_each_batch_in_the_order_of_one(folder, shuffle):
+    """Also where there are fewer shards than hosts."""
+
     def batches(shard, first_batch=0):
         dataset = pretraining_dataset(folder, 12, shuffle=shuffle, seed=3, shard=shard, first_batch=first_batch)
         assert dataset.cardinality() == tf.data.INFINITE_CARDINALITY
@@ -268,8 +126,3 @@ def test_hosts_share_each_batch_in_the_order_of_one(folder, shuffle):
     two_replicas_each = [np.stack(batches(InputShard(index, 3, 2))).reshape(4, 4, -1) for index in range(3)]
     np.testing.assert_array_equal(np.concatenate(two_replicas_each, axis=1).reshape(whole.shape), whole)
     np.testing.assert_array_equal(batches(InputShard(1, 3, 2), 2)[:4], two_replicas_each[1].reshape(8, 2, -1)[4:])
-
-
-def test_a_batch_that_cannot_be_shared_evenly_is_refused(folder):
-    with pytest.raises(ValueError, match="batch_size=16, 3 devices"):
-        pretraining_dataset(folder, 16, shard=InputShard(0, 3))

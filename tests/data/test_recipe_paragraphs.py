@@ -18,32 +18,28 @@ PARAGRAPHS = [
 ] * 12
 
 
-def _wrapped(paragraphs, between):
-    return between.join(textwrap.fill(paragraph, 70) for paragraph in paragraphs)
+WRAPPED = [textwrap.fill(paragraph, 70) for paragraph in PARAGRAPHS]
+BOOKS = {
+    "a line each": "\n".join(PARAGRAPHS),
+    "empty lines": "\n\n".join(WRAPPED),
+    "several empty lines": "\n \n\n\n".join(WRAPPED),
+    "early ends": "\n".join(WRAPPED),
+}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\n".join(PARAGRAPHS),
-        _wrapped(PARAGRAPHS, "\n\n"),
-        _wrapped(PARAGRAPHS, "\n \n\n\n"),
-        _wrapped(PARAGRAPHS, "\n"),
-    ],
-    ids=["a line each", "empty lines", "several empty lines", "early ends"],
-)
-def test_each_paragraph_becomes_a_document(tmp_path, text):
-    book, output = tmp_path / "Book.txt", tmp_path / "paragraphs"
-    book.write_text(f"\n\n{text}\n", encoding="utf-8")
+def paragraphs_of(book, output):
     command = [sys.executable, SCRIPT, book, "--output", output]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert printed == "Book.txt: 48 paragraphs\n"
-    assert (output / "Book.txt").read_text(encoding="utf-8").split("\n\n") == [*PARAGRAPHS[:-1], PARAGRAPHS[-1] + "\n"]
-    documents = list(read_documents(output / "Book.txt", split=True, gap=1))
-    assert len(documents) == len(PARAGRAPHS)
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("name", BOOKS)
+def test_each_paragraph_becomes_a_document(tmp_path, name):
+    (tmp_path / "Book.txt").write_text(f"\n\n{BOOKS[name]}\n", encoding="utf-8")
+    assert paragraphs_of(tmp_path / "Book.txt", tmp_path / "out") == "Book.txt: 48 paragraphs\n"
+    assert (tmp_path / "out/Book.txt").read_text(encoding="utf-8") == "\n\n".join(PARAGRAPHS) + "\n"
+    assert len(list(read_documents(tmp_path / "out/Book.txt", split=True, gap=1))) == len(PARAGRAPHS)
 
 
 def test_an_empty_book_has_none(tmp_path):
     (tmp_path / "Book.txt").write_text("\n \n")
-    command = [sys.executable, SCRIPT, tmp_path / "Book.txt", "--output", tmp_path / "paragraphs"]
-    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "Book.txt: 0 paragraphs\n"
+    assert paragraphs_of(tmp_path / "Book.txt", tmp_path / "out") == "Book.txt: 0 paragraphs\n"

@@ -31,19 +31,17 @@ def test_a_file_that_several_paths_lead_to_is_read_once(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / "b.txt").symlink_to("a.txt")
     monkeypatch.chdir(tmp_path)
-    assert [str(path) for path in find_files(["a.txt", tmp_path, tmp_path / ".." / tmp_path.name / "*.txt"])] == [
-        "a.txt"
-    ]
+    found = find_files(["a.txt", tmp_path, tmp_path / ".." / tmp_path.name / "*.txt"])
+    assert [str(path) for path in found] == ["a.txt"]
 
 
 def test_a_packed_file_has_the_lines_of_the_plain_one(tmp_path):
-    plain, packed = tmp_path / "a.txt", tmp_path / "a.txt.gz"
-    plain.write_bytes(TEXT.encode())
-    packed.write_bytes(gzip.compress(TEXT.encode()))
-    assert [line.text for line in read_lines(plain)] == ["one é", "", "two"]
-    assert [line.text for line in read_lines(packed)] == ["one é", "", "two"]
-    assert [line.end for line in read_lines(plain)] == [10, 11, 18]
-    assert [line.end for line in read_lines(packed)][-1] == packed.stat().st_size
+    (tmp_path / "a.txt").write_bytes(TEXT.encode())
+    (tmp_path / "a.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
+    plain, packed = (list(read_lines(tmp_path / name)) for name in ("a.txt", "a.txt.gz"))
+    assert [line.text for line in plain] == [line.text for line in packed] == ["one é", "", "two"]
+    assert [line.end for line in plain] == [10, 11, 18]
+    assert packed[-1].end == (tmp_path / "a.txt.gz").stat().st_size
 
 
 CP949 = "안녕하세요, 정말 재미있는 영화였다.\n".encode("cp949") * 20
@@ -52,12 +50,11 @@ COMPLETE, INCOMPLETE = gzip.compress(b"words " * 1000), r"a\.txt\.gz is not a co
 BAD = {
     "another encoding": ("a.txt", CP949, GUESS),
     "another encoding, packed": ("a.txt.gz", gzip.compress(CP949), GUESS),
-    "byte": ("a.txt", b"one\ntw\xff\n", "a.txt is not UTF-8: byte 0xff at byte offset 6"),
-    "byte of the unpacked text": (
-        "b.txt.gz",
-        gzip.compress(b"one\ntw\xff\n"),
-        "b.txt.gz is not UTF-8: byte 0xff at byte offset 6",
-    ),
+    "byte": ("a.txt", b"one\ntw\xff\n", r"a\.txt is not UTF-8: byte 0xff at byte offset 6\. Convert the"),
+    "UTF-16": ("a.txt", "a\n".encode("utf-16"), "byte 0xff at byte offset 0"),
+    "a lone surrogate": ("a.txt", b"a\n\xed\xa0\x80\n", "byte 0xed at byte offset 2"),
+    "cut inside a character": ("a.txt", b"\xef\xbb\xbfa\n\xc3", "byte 0xc3 at byte offset 5"),
+    "byte of the unpacked text": ("b.txt.gz", gzip.compress(b"one\ntw\xff\n"), "b.txt.gz is not .* byte offset 6"),
     "plain": ("a.txt.gz", b"plain", INCOMPLETE),
     "no end": ("a.txt.gz", COMPLETE[:-20], INCOMPLETE),
     "damaged": ("a.txt.gz", COMPLETE[:12] + b"\xff" * 9 + COMPLETE[21:], INCOMPLETE),

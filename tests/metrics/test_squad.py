@@ -67,17 +67,6 @@ def test_an_answer_without_words_is_an_answer():
     assert (scores.best_exact.score, scores.best_exact.threshold) == (100.0, 0.2)
 
 
-def test_what_cannot_be_scored_is_refused():
-    with pytest.raises(ValueError, match="at least one question"):
-        squad_scores({}, {})
-    with pytest.raises(ValueError, match=r"4 questions \(a, b, c, ...\) are without a prediction"):
-        squad_scores({question: ["x"] for question in "abcd"}, {})
-    with pytest.raises(ValueError, match=r"1 questions \(b\) are without an answer; .* `squad2_scores`"):
-        squad_scores({"a": ["x"], "b": []}, {"a": "x", "b": ""})
-    with pytest.raises(ValueError, match=r"\(b\) are without a no-answer score"):
-        squad2_scores({"a": ["x"], "b": []}, {"a": "x", "b": ""}, {"a": 0.5})
-
-
 @pytest.mark.parametrize(
     ("prediction", "answers", "exact", "f1"),
     [
@@ -95,12 +84,30 @@ def test_korquad_counts_characters(prediction, answers, exact, f1):
     assert (scores.exact, scores.f1) == pytest.approx((exact, f1))
 
 
-def test_korquad_needs_answers():
-    with pytest.raises(ValueError, match="without an answer"):
-        korquad_scores({"q": []}, {"q": ""})
+UNANSWERED = {"a": ["x"], "b": []}
+AS_LETTERS = r"`answers` must have a list of texts .* a string for 'q'"  # which would be the answers
 
 
-@pytest.mark.parametrize("score", [squad_scores, squad2_scores, korquad_scores])
-def test_a_string_is_no_list_of_answers(score):
-    with pytest.raises(ValueError, match=r"`answers` must have a list of texts .* a string for 'q'"):
-        score({"q": "Emily"}, {"q": "Emily"})  # its letters would be the answers
+@pytest.mark.parametrize(
+    ("score", "given", "message"),
+    [
+        (squad_scores, ({}, {}), "at least one question"),
+        (
+            squad_scores,
+            ({question: ["x"] for question in "abcd"}, {}),
+            r"4 questions \(a, b, c, ...\) are without a pred",
+        ),
+        (
+            squad_scores,
+            (UNANSWERED, {"a": "x", "b": ""}),
+            r"1 questions \(b\) .* without an answer; .* `squad2_scores`",
+        ),
+        (squad2_scores, (UNANSWERED, {"a": "x", "b": ""}, {"a": 0.5}), r"\(b\) are without a no-answer score"),
+        (korquad_scores, ({"q": []}, {"q": ""}), "without an answer"),
+        *((score, ({"q": "Emily"}, {"q": "Emily"}), AS_LETTERS) for score in (squad_scores, squad2_scores)),
+        (korquad_scores, ({"q": "Emily"}, {"q": "Emily"}), AS_LETTERS),
+    ],
+)
+def test_what_cannot_be_scored_is_refused(score, given, message):
+    with pytest.raises(ValueError, match=message):
+        score(*given)

@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 
 from albert_tf.data.finetuning.class_labels import with_names
-from albert_tf.data.finetuning.classification import Columns, read_texts
+from albert_tf.data.finetuning.classification import read_texts
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
 
@@ -54,41 +54,25 @@ def test_the_columns_of_a_frame_keep_their_values():
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_the_class_labels_of_a_dataset_are_written_by_name(streamed):
-    moods = datasets.ClassLabel(names=["good", "bad"])
-    features = datasets.Features(
-        {"text": datasets.Value("string"), "label": moods, "all": datasets.List(moods), "day": datasets.Value("date32")}
-    )
-    columns = {
-        "text": ["하나", "둘", None],
-        "label": [1, -1, None],
-        "all": [[0, 1], [], [1]],
-        "day": [datetime.date(2024, 2, 29), None, None],
-    }
-    dataset = datasets.Dataset.from_dict(columns, features).with_format("numpy")
-    assert rows_of(dataset.to_iterable_dataset() if streamed else dataset) == [
-        {"text": "하나", "label": "bad", "all": ["good", "bad"], "day": "2024-02-29"},
-        {"text": "둘", "label": None, "all": [], "day": None},
-        {"text": None, "label": None, "all": ["bad"], "day": None},
+def test_the_class_labels_of_a_dataset_are_written_by_name_wherever_they_are(streamed):
+    text, moods = datasets.Value("string"), datasets.ClassLabel(names=["good", "bad"])
+    features = {"text": text, "label": moods, "all": datasets.List(moods), "day": datasets.Value("date32")}
+    features |= {"meta": {"label": moods, "who": text}, "rows": datasets.List({"label": moods})}
+    features["deep"] = datasets.List(datasets.List(moods))
+    rows = [
+        {"text": "하나", "label": 1, "all": [0, 1], "day": datetime.date(2024, 2, 29), "deep": [[0], [1, 1]]},
+        {"text": None, "label": -1, "all": [], "day": None, "deep": []},
     ]
-
-
-def test_class_labels_are_named_wherever_they_are():
-    moods = datasets.ClassLabel(names=["good", "bad"])
-    features = datasets.Features(
-        {
-            "meta": {"label": moods, "who": datasets.Value("string")},
-            "rows": datasets.List({"label": moods}),
-            "deep": datasets.List(datasets.List(moods)),
-        }
-    )
-    row = {"meta": {"label": 1, "who": "a"}, "rows": [{"label": 0}, {"label": -1}], "deep": [[0], [1, 1]]}
-    named = {
-        "meta": {"label": "bad", "who": "a"},
-        "rows": [{"label": "good"}, {"label": None}],
-        "deep": [["good"], ["bad"] * 2],
-    }
-    assert rows_of(datasets.Dataset.from_list([row], features)) == [named]
+    rows = [{**row, "meta": {"label": 1, "who": "a"}, "rows": [{"label": 0}, {"label": -1}]} for row in rows]
+    named = [
+        {"text": "하나", "label": "bad", "all": ["good", "bad"], "day": "2024-02-29", "deep": [["good"], ["bad"] * 2]},
+        {"text": None, "label": None, "all": [], "day": None, "deep": []},
+    ]
+    named = [
+        {**row, "meta": {"label": "bad", "who": "a"}, "rows": [{"label": "good"}, {"label": None}]} for row in named
+    ]
+    dataset = datasets.Dataset.from_list(rows, datasets.Features(features)).with_format("numpy")
+    assert rows_of(dataset.to_iterable_dataset() if streamed else dataset) == named
 
 
 def test_a_transform_of_a_dataset_counts():
@@ -118,23 +102,34 @@ def test_more_rows_than_are_written_at_once_keep_their_order():
         assert list(texts.texts) == texts.labels == [str(n) for n in range(2500)]
 
 
-def test_errors_name_the_row():
-    frame = pandas.DataFrame({"sentence": ["a", None], "label": [0, 1]})
-    with pytest.raises(ValueError, match=r"^row 1 of the DataFrame: sentence is empty; fill it in"):
-        read_texts(as_file(frame), Columns(text="sentence"))
-    with pytest.raises(ValueError, match=r"^the DataFrame has no column 'text'; its columns .* `text_column`"):
-        read_texts(as_file(frame))
-    with pytest.raises(ValueError, match=r"^row 1 of the examples has no column 'label'; its columns are 'text'"):
-        read_texts(as_file([{"text": "a", "label": 1}, {"text": "b"}]))
-    with pytest.raises(ValueError, match="two columns 'a'; rename one of them"):
-        as_file(pandas.DataFrame([[1, 2]], columns=["a", "a"]))
-    with pytest.raises(ValueError, match="two columns '1'; rename one of them"):
-        as_file(pandas.DataFrame([[1, 2]], columns=[1, "1"]))
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            pandas.DataFrame({"text": ["a", None], "label": [0, 1]}),
+            "^row 1 of the DataFrame: text is empty; fill it in",
+        ),
+        (pandas.DataFrame({"a": [1]}), "^the DataFrame has no column 'text'; its columns .* `text_column`"),
+        ([{"text": "a", "label": 1}, {"text": "b"}], "^row 1 of the examples has no column 'label'"),
+    ],
+)
+def test_errors_name_the_row(data, message):
+    with pytest.raises(ValueError, match=message):
+        read_texts(as_file(data))
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
+        ("", "must not be empty"),
+        ("a" * 5000, "is not a path"),
         (3, "a DataFrame, a Dataset, a DatasetDict or an iterable of dicts. Received: int"),
         (pandas.DataFrame, "Received: type"),
         (pandas.Series(["a"]), "Received: Series"),
@@ -142,11 +137,23 @@ def test_errors_name_the_row():
         ([{"text": "a"}, 5], r"Received: '5' \(int\) as row 1"),
         (datasets.DatasetDict(), "The DatasetDict has no split validation or valid"),
         ({"text": ["a"]}, "only 'text'; pass one of its splits"),
+        (pandas.DataFrame([[1, 2]], columns=["a", "a"]), "two columns 'a'; rename one of them"),
+        (pandas.DataFrame([[1, 2]], columns=[1, "1"]), "two columns '1'; rename one of them"),
+        ([{}, {"a": nested(100_000)}], "row 1 of the examples cannot be written as JSON .*nested too deeply"),
+        ([{}, {("a",): 1}], "row 1 of the examples cannot be written as JSON .*keys must be str"),
     ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
 )
 def test_other_objects_are_refused(data, message):
     with pytest.raises(ValueError, match=message):
         as_file(data)
+
+
+@pytest.mark.parametrize("value", [5, 1.5])
+def test_numbers_beyond_the_class_labels_are_named(value):
+    feature = {"label": {"_type": "ClassLabel", "names": ["a", "b"]}}
+    with pytest.raises(ValueError, match=rf"row 7: a class label is not the number of .* \({value}, of 2 names\)"):
+        with_names({"label": value}, feature, "row 7")
 
 
 ROWS = [{"text": "하나", "label": "b", "n": [1, 2]}, {"text": "two", "label": "a", "n": []}]
@@ -166,23 +173,21 @@ def test_equal_rows_are_equal_lines_wherever_they_come_from(name):
 
 
 def test_a_split_is_taken_by_its_role(tmp_path):
-    splits = {
-        name: datasets.Dataset.from_list([{"text": name, "label": 1}]) for name in ("train", "validation", "test")
-    }
-    data = datasets.DatasetDict(splits)
+    rows = {name: [{"text": name, "label": 1}] for name in ("train", "validation", "test")}
+    data = datasets.DatasetDict({name: datasets.Dataset.from_list(own) for name, own in rows.items()})
     data.save_to_disk(tmp_path / "saved")
     folder = tmp_path / "files"
     folder.mkdir()
-    for name, split in splits.items():
+    for name, split in data.items():
         split.to_json(folder / f"{name}-00000.jsonl")
-    splits["train"].to_json(folder / "train-00001.jsonl")
+    data["train"].to_json(folder / "train-00001.jsonl")
     for source, count in ((data, 1), (tmp_path / "saved", 1), (folder, 2)):
         train, dev = (list(read_texts(as_file(source, role)).texts) for role in ("train", "dev"))
         assert (train, dev) == (["train"] * count, ["validation"])
     data["train"].save_to_disk(tmp_path / "one")
     assert list(read_texts(as_file(tmp_path / "one")).texts) == ["train"]
-    (folder / "train-00000.jsonl").unlink()
-    (folder / "train-00001.jsonl").unlink()
+    for path in folder.glob("train-*"):
+        path.unlink()
     with pytest.raises(ValueError, match=r"files has no split train, only 'test', 'validation'; pass one"):
         as_file(folder, "train")
 
@@ -198,12 +203,16 @@ FOLDERS = {
 }
 
 
+def touch(folder, files):
+    for file in files:
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).touch()
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_which_file_of_a_folder_is_a_split(tmp_path, name):
     files, *expected = FOLDERS[name]
-    for file in files:
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).touch()
+    touch(tmp_path, files)
     assert [as_file(tmp_path, role) for role in ("train", "dev")] == [tmp_path / path for path in expected]
 
 
@@ -242,9 +251,7 @@ def test_such_files_are_refused_by_their_names(tmp_path, name, content, message)
 
 @pytest.mark.parametrize("files", [["train.csv", "train.jsonl"], ["ko/train-0.jsonl", "en/train-0.jsonl"]])
 def test_a_split_of_different_files_is_refused(tmp_path, files):
-    for file in files:
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).touch()
+    touch(tmp_path, files)
     with pytest.raises(ValueError, match=r"has several files of the split 'train': .*; pass one"):
         as_file(tmp_path, "train")
 
@@ -254,25 +261,6 @@ def test_shards_are_read_as_their_options_say(tmp_path):
         (tmp_path / f"train-{number}.csv").write_bytes(f"텍스트;label\n글{number};1\n".encode("cp949"))
     table = TableFormat(encoding="cp949", rename={"텍스트": "text"})
     assert list(read_texts(as_file(tmp_path, "train", table), table=table).texts) == ["글0", "글1"]
-
-
-def test_rows_that_cannot_be_written_are_named():
-    deep = []
-    for _ in range(100_000):
-        deep = [deep]
-    for value, message in (({"a": deep}, "nested too deeply"), ({("a",): 1}, "keys must be str")):
-        with pytest.raises(ValueError, match=f"row 1 of the examples cannot be written as JSON .*{message}"):
-            as_file([{"text": "a"}, value])
-    feature = {"label": {"_type": "ClassLabel", "names": ["a", "b"]}}
-    for value in (5, 1.5):
-        with pytest.raises(ValueError, match=rf"row 7: a class label is not the number of .* \({value}, of 2 names\)"):
-            with_names({"label": value}, feature, "row 7")
-
-
-@pytest.mark.parametrize("path", ["", "a" * 5000])
-def test_what_is_no_path_is_refused(path):
-    with pytest.raises(ValueError, match=r"must not be empty|is not a path"):
-        as_file(path)
 
 
 def test_a_damaged_data_set_is_named(tmp_path):

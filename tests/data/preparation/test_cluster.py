@@ -27,18 +27,8 @@ from tests.trainer.runs import start
 pytestmark = [pytest.mark.exhaustive, pytest.mark.cluster]  # processes that wait for each other
 PREPARE = [sys.executable, "-c", "from albert_tf.cli.app import main; main()", "prepare"]
 NOVELS = REPOSITORY / "training/sample_data/novels"
-OPTIONS = (
-    "--split-sentences",
-    "--document-gap",
-    2,
-    "--max-seq-length",
-    128,
-    "--num-shards",
-    4,
-    "--dupe-factor",
-    10,
-    "--quiet",
-)
+OPTIONS = ("--split-sentences", "--document-gap", 2, "--max-seq-length", 128)
+OPTIONS += ("--num-shards", 4, "--dupe-factor", 10, "--quiet")
 # A task for each file and for each shard; by default Beam puts 128 of them into one.
 RUNNER = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner --dask_partition_size=1 --dask_client_address="
 

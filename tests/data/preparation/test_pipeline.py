@@ -1,53 +1,24 @@
 """`prepare` from text to a finished folder: same bytes however it runs, nothing half done, clear refusals."""
 
-import dataclasses
-import json
 import os
-import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from pydantic import ValidationError
 
-from albert_tf.data import Manifest, Objective, PrepareOptions, prepare
-from albert_tf.data.corpus import Vocabulary
+from albert_tf.data import Manifest, Objective, prepare
 from albert_tf.data.features import PRETRAINING_FEATURES
-from albert_tf.data.manifest import load_vocabulary, save_record
 from albert_tf.data.preparation.pipeline import default_num_shards
 from albert_tf.data.reader import parse_spec
-from albert_tf.files.json import with_checksum
 from albert_tf.tokenization import AlbertTokenizer
-from tests.data.small_corpus import CORPUS
-from tests.disk import contents, flip_bit
+from tests.data.small_corpus import LINES, options_for
+from tests.disk import contents
 from tests.parameters import first_of
 
 ROOT = Path(__file__).parents[3]
-LINES = [line for line in CORPUS.read_text().splitlines() if line][:1200]
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    """The golden corpus as one file of 60 documents, and a small second file."""
-    folder = tmp_path_factory.mktemp("corpus")
-    documents = ["\n".join(LINES[start : start + 20]) for start in range(0, 1200, 20)]
-    (folder / "a.txt").write_text("\n\n".join(documents[:50]))
-    (folder / "b.txt").write_text("\n\n".join(documents[50:]))
-    return folder
-
-
-def options_for(corpus, output_dir, **changes):
-    settings = {"max_seq_length": 64, "dupe_factor": 2, "num_shards": 3, **changes}
-    return PrepareOptions(inputs=(corpus,), output_dir=output_dir, **settings)
-
-
-@pytest.fixture(scope="module")
-def prepared(corpus, tmp_path_factory):
-    return prepare(options_for(corpus, tmp_path_factory.mktemp("prepared") / "examples"))
 
 
 def parsed(folder):
@@ -84,16 +55,8 @@ def test_tokens_come_from_the_text(prepared):
     """Unmasked, unswapped, every example is a passage of the corpus."""
     arrays = parsed(prepared.folder)
     ids = arrays["input_ids"].copy()
-    np.put_along_axis(
-        ids,
-        arrays["masked_lm_positions"],
-        np.where(
-            arrays["masked_lm_weights"] > 0,
-            arrays["masked_lm_ids"],
-            np.take_along_axis(ids, arrays["masked_lm_positions"], 1),
-        ),
-        1,
-    )
+    rows, slots = np.nonzero(arrays["masked_lm_weights"])
+    ids[rows, arrays["masked_lm_positions"][rows, slots]] = arrays["masked_lm_ids"][rows, slots]
     tokenizer = AlbertTokenizer.english()
     corpus_ids = "," + ",".join(str(token) for line in tokenizer.encode_batch(LINES) for token in line) + ","
     for row in range(0, len(ids), 7):
@@ -128,56 +91,6 @@ def test_an_added_file_changes_only_the_shards_of_its_documents(prepared, corpus
     more = prepare(options.model_copy(update={"inputs": (corpus, tmp_path)})).folder
     before, after = contents(prepared.folder), contents(more)
     assert sum(before[name] != after[name] for name in before if name != "manifest.json") == 1
-
-
-@pytest.mark.parametrize("pieces", [None, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b", "c")])
-def test_a_folder_holds_its_vocabulary(prepared, corpus, tmp_path, pieces):
-    folder, tokenizer = prepared.folder, AlbertTokenizer.english()
-    if pieces:
-        (tmp_path / "vocab.txt").write_text("\n".join(pieces))
-        tokenizer = AlbertTokenizer.from_pretrained(tmp_path)
-        with pytest.warns(UserWarning, match="unknown"):
-            folder = prepare(options_for(corpus, tmp_path / "out", tokenizer=tmp_path)).folder
-    kept, given = load_vocabulary(folder), Vocabulary.of(tokenizer)
-    for field in dataclasses.fields(Vocabulary):
-        np.testing.assert_array_equal(getattr(kept, field.name), getattr(given, field.name))
-    assert AlbertTokenizer.from_pretrained(folder / "tokenizer").vocab_hash == given.vocab_hash
-
-
-def test_a_finished_folder_is_not_made_again(prepared, corpus):
-    report = prepare(options_for(corpus, prepared.folder, num_processes=2))
-    assert report.reused
-    assert report.manifest == prepared.manifest
-
-
-@pytest.mark.parametrize(
-    ("changes", "difference"),
-    [
-        ({"seed": 1, "ngram": 1}, "ngram is 1, was 3; seed is 1, was 12345"),
-        ({"do_lower_case": False}, r"settings: another vocabulary, or other options of its tokenizer\. Give"),
-    ],
-)
-def test_a_folder_of_another_recipe_is_refused(prepared, corpus, changes, difference):
-    before = contents(prepared.folder)
-    with pytest.raises(ValueError, match=difference):
-        prepare(options_for(corpus, prepared.folder, **changes))
-    assert contents(prepared.folder) == before
-
-
-def test_a_folder_of_other_texts_is_refused(prepared, corpus, tmp_path):
-    (tmp_path / "a.txt").write_text((corpus / "a.txt").read_text() + "\nMore.\n")
-    options = options_for(tmp_path, prepared.folder)
-    with pytest.raises(ValueError, match=r"texts added or changed: a\.txt; texts removed or changed: a\.txt, b\.txt"):
-        prepare(options)
-
-
-def test_a_folder_with_other_things_is_refused(corpus, tmp_path):
-    (tmp_path / "thesis.doc").write_text("keep me")
-    with pytest.raises(ValueError, match="is not empty and not made by `prepare`"):
-        prepare(options_for(corpus, tmp_path))
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.doc"]
-    with pytest.raises(ValueError, match=r"thesis\.doc is a file"):
-        prepare(options_for(corpus, tmp_path / "thesis.doc"))
 
 
 @pytest.mark.parametrize(
@@ -230,13 +143,6 @@ def test_repeated_documents_are_counted_and_left_out(tmp_path, form):
     assert all(shards[name] == content for name, content in expected.items() if name.endswith(".tfrecord"))
 
 
-def test_misspelt_options_are_refused(corpus, tmp_path):
-    with pytest.raises(ValidationError, match="max_seq_len\n"):
-        options_for(corpus, tmp_path, max_seq_len=3)
-    with pytest.raises(ValidationError, match="no pairs"):
-        options_for(corpus, tmp_path, objective=Objective.NONE, reference_pairs=True)
-
-
 KILLED = """
 import sys
 from albert_tf.data import PrepareOptions, prepare
@@ -285,75 +191,6 @@ def test_a_second_run_at_the_same_time_is_refused_and_disturbs_nothing(prepared,
     assert contents(tmp_path / "examples") == contents(prepared.folder)
 
 
-def test_what_a_run_killed_at_its_very_end_left_is_removed(prepared, corpus, tmp_path):
-    copy = shutil.copytree(prepared.folder, tmp_path / "copy")
-    (copy / ".prepare/tokenized").mkdir(parents=True)
-    assert prepare(options_for(corpus, copy)).reused
-    assert contents(copy) == contents(prepared.folder)
-
-
-def test_an_unfinished_folder_of_another_recipe_is_refused_only_if_it_holds_shards(corpus, tmp_path):
-    options = options_for(corpus, tmp_path / "examples")
-    (options.output_dir / ".prepare").mkdir(parents=True)
-    manifest = prepare(options_for(corpus, tmp_path / "other", seed=4)).manifest
-    save_record(options.output_dir / ".prepare" / "recipe.json", manifest.recipe)
-    shard = options.output_dir / manifest.shards[0].name
-    shard.write_bytes(b"")
-    with pytest.raises(ValueError, match="seed is 12345, was 4"):
-        prepare(options)
-    shard.unlink()
-    assert prepare(options).manifest.recipe.examples.seed == 12345
-
-
-def test_a_missing_manifest_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"is not a folder of prepared examples: it has no manifest\.json"):
-        Manifest.load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", r"manifest\.json is not valid JSON"),
-        (b"[]", r"manifest\.json holds list where an object is expected"),
-        (b"{}", r"manifest\.json has no checksum .* prepare the folder again\."),
-        (json.dumps(with_checksum({"recipe": {}})).encode(), r"manifest\.json: recipe\.examples: Field required; prep"),
-    ],
-)
-def test_a_damaged_manifest_is_named(tmp_path, content, message):
-    (tmp_path / "manifest.json").write_bytes(content)
-    with pytest.raises(ValueError, match=message):
-        Manifest.load(tmp_path)
-
-
-def test_no_flipped_bit_of_a_manifest_changes_a_value(prepared, tmp_path):
-    content = (prepared.folder / "manifest.json").read_bytes()
-    taken = []
-    for bit in np.random.default_rng(0).integers(0, 8 * len(content), 300).tolist():
-        flipped = bytearray(content)
-        flipped[bit // 8] ^= 1 << bit % 8
-        (tmp_path / "manifest.json").write_bytes(flipped)
-        with suppress(ValueError):
-            taken.append(Manifest.load(tmp_path))
-    assert len(taken) < 30
-    assert all(manifest == prepared.manifest for manifest in taken)  # white space may change
-
-
-@pytest.mark.parametrize("name", ["recipe", "shard-0"])
-def test_a_damaged_file_of_an_unfinished_run_is_named(corpus, tmp_path, name):
-    options, workspace = options_for(corpus, tmp_path / "examples"), tmp_path / "examples" / ".prepare"
-
-    def stop(progress):
-        if progress.stage == "write" and progress.done == progress.total:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        prepare(options, stop)
-    content = (workspace / f"{name}.json").read_text()
-    (workspace / f"{name}.json").write_text(content.replace("0", "1", 1))
-    with pytest.raises(ValueError, match=rf"{name}\.json .* delete .*examples and prepare it again"):
-        prepare(options)
-
-
 def test_shards_do_not_outgrow_memory(tmp_path):
     """A hundred gigabytes, of which the file system stores none."""
     plain, packed = tmp_path / "a.txt", tmp_path / "b.txt.gz"
@@ -366,20 +203,6 @@ def test_shards_do_not_outgrow_memory(tmp_path):
     assert default_num_shards([plain, packed]) == 373
 
 
-@pytest.mark.parametrize(
-    ("name", "damage"), [("pretraining-00000-of-00003.tfrecord", "lost"), ("tokenizer/spiece.model", "changed")]
-)
-def test_a_folder_that_lost_a_file_is_made_again(prepared, corpus, tmp_path, name, damage):
-    folder = tmp_path / "examples"
-    shutil.copytree(prepared.folder, folder)
-    if damage == "lost":
-        (folder / name).unlink()
-    else:
-        flip_bit(folder / name, -1)
-    assert not prepare(options_for(corpus, folder)).reused
-    assert contents(folder) == contents(prepared.folder)
-
-
 def test_a_vocabulary_among_the_texts_is_no_text(tmp_path):
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nit\nrained\nstopped\n.")
     (tmp_path / "a.txt").write_text("It rained.\nIt stopped.\n" * 4)
@@ -387,3 +210,33 @@ def test_a_vocabulary_among_the_texts_is_no_text(tmp_path):
     assert [file.name for file in first.manifest.recipe.corpus] == ["a.txt"]
     assert (tmp_path / "out" / "tokenizer" / "vocab.txt").is_file()
     assert second.reused
+
+
+# === Warnings of texts from which a model would learn little ===
+
+
+def test_texts_that_the_vocabulary_hardly_knows_are_warned_of(tmp_path):
+    (tmp_path / "ko.txt").write_text("오늘은 비가 왔다.\n우산이 없었다.\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"\d\d% of the tokens are unknown.*; give"):
+        manifest = prepare(options_for(tmp_path / "ko.txt", tmp_path / "examples")).manifest
+    tokenizer = AlbertTokenizer.english()
+    ids = [token for line in (tmp_path / "ko.txt").read_text("utf-8").splitlines() for token in tokenizer.encode(line)]
+    assert manifest.unknown_tokens == ids.count(tokenizer.unk_token_id) > 0.05 * manifest.tokens == 0.05 * len(ids)
+
+
+def test_documents_of_one_sentence_are_warned_of(tmp_path):
+    """They make no example, which would lose most of a text with a blank line after each sentence in silence."""
+    text = tmp_path / "text.txt"
+    text.write_text("\n\n".join([*LINES[:3], "\n".join(LINES[3:5])]))
+    with pytest.warns(UserWarning, match=r"^3 of 4 documents have a single sentence, .*\(--split-sentences\)"):
+        prepare(options_for(text, tmp_path / "examples"))
+    prepare(options_for(text, tmp_path / "none", objective="none"))
+
+
+def test_unrelated_lines_without_blank_ones_between_them_are_warned_of(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("It rained.\nIt stopped.\n" * 500)
+    with pytest.warns(UserWarning, match=r"^All 1,000 sentences are a single document, .*\(--objective none\).*gap 0"):
+        prepare(options_for(text, tmp_path / "examples", dupe_factor=1))
+    for name, changes in (("none", {"objective": "none"}), ("gap", {"document_gap": 0})):
+        prepare(options_for(text, tmp_path / name, dupe_factor=1, **changes))

@@ -25,16 +25,12 @@ def dying(context, item):
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_results_and_items_in_order(processes):
+def test_results_items_and_errors_in_order(processes):
     with Workers(10, processes) as workers:
         assert list(workers.map(scaled, range(20))) == [10 * item for item in range(20)]
         assert list(workers.run(scaled, range(20))) == [*range(20)]
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_errors_of_functions_come_out(processes):
-    with Workers(None, processes) as workers, pytest.raises(ValueError, match="item 0"):
-        list(workers.map(failing, range(5)))
+        with pytest.raises(ValueError, match="item 0"):
+            list(workers.map(failing, range(5)))
 
 
 def test_a_worker_that_dies_is_told():

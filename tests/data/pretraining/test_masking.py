@@ -34,20 +34,24 @@ def choose_plainly(words, budget, visits, taken=frozenset()):
     return chosen
 
 
+def check_rows(chosen, starts, content, budgets, order, taken=None):
+    """Compares each row with the rule for one example."""
+    for row, words in enumerate(map(words_of, starts, content)):
+        visits = list(zip(order.words[row, : len(words)], order.lengths[row], strict=False))
+        assert sorted(int(word) for word, _ in visits) == list(range(len(words)))
+        others = frozenset() if taken is None else set(np.flatnonzero(taken[row]))
+        assert set(np.flatnonzero(chosen[row])) == choose_plainly(words, budgets[row], visits, others)
+
+
 @pytest.mark.parametrize(("ngram", "favor_shorter"), [(1, True), (3, True), (3, False), (5, False)])
 @pytest.mark.parametrize("budget", [1, 7, 60])
 def test_equals_the_rule_for_one_example(ngram, favor_shorter, budget):
     starts, content = random_words(seed=ngram * 100 + budget, rows=200, length=64)
-    keys = fold_in(budget, np.arange(200))
-    budgets = np.full(200, budget)
+    keys, budgets = fold_in(budget, np.arange(200)), np.full(200, budget)
     budgets[::3] = budget // 2 + 1
     chosen = select_masked(starts, content, budgets, keys, ngram=ngram, favor_shorter=favor_shorter)
-    words = [words_of(*row) for row in zip(starts, content, strict=True)]
-    order = word_order(keys, np.array([len(row) for row in words]), ngram, favor_shorter)
-    for row, row_words in enumerate(words):
-        visits = list(zip(order.words[row, : len(row_words)], order.lengths[row], strict=False))
-        assert sorted(int(word) for word, _ in visits) == list(range(len(row_words)))
-        assert set(np.flatnonzero(chosen[row])) == choose_plainly(row_words, budgets[row], visits)
+    order = word_order(keys, (starts & content).sum(axis=1), ngram, favor_shorter)
+    check_rows(chosen, starts, content, budgets, order)
 
 
 def test_a_second_choice_leaves_out_what_is_taken():
@@ -56,23 +60,8 @@ def test_a_second_choice_leaves_out_what_is_taken():
     taken = select_masked(starts, content, budgets, keys)
     second = select_masked(starts, content, budgets, keys, taken=taken, stream=PERMUTED_ORDER_STREAM)
     assert not (taken & second).any()
-    words = [words_of(*row) for row in zip(starts, content, strict=True)]
-    order = word_order(keys, np.array([len(row) for row in words]), 3, True, PERMUTED_ORDER_STREAM)
-    for row, row_words in enumerate(words):
-        visits = list(zip(order.words[row, : len(row_words)], order.lengths[row], strict=False))
-        expected = choose_plainly(row_words, 12, visits, set(np.flatnonzero(taken[row])))
-        assert set(np.flatnonzero(second[row])) == expected
-
-
-def test_whole_words_within_the_budget():
-    starts, content = random_words(seed=1, rows=300, length=128)
-    budgets = np.full(300, 19)
-    chosen = select_masked(starts, content, budgets, fold_in(5, np.arange(300)))
-    assert not chosen[~content].any()
-    assert (chosen.sum(axis=1) <= budgets).all()
-    for row in range(300):
-        for word in words_of(starts[row], content[row]):
-            assert chosen[row, word].all() or not chosen[row, word].any()
+    order = word_order(keys, (starts & content).sum(axis=1), 3, True, PERMUTED_ORDER_STREAM)
+    check_rows(second, starts, content, budgets, order, taken)
 
 
 def test_budget_is_met_exactly_where_words_are_single_tokens():

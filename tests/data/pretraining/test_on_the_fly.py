@@ -13,17 +13,11 @@ from albert_tf.data.pretraining import on_the_fly
 from albert_tf.data.pretraining.on_the_fly import ExampleOrder
 from albert_tf.data.sharding import InputShard
 from albert_tf.data.sources import name_damage
-from albert_tf.tokenization import AlbertTokenizer
-from tests.data.small_corpus import CORPUS
+from tests.data.small_corpus import CORPUS, rows_of, shards_of
 from tests.disk import flip_bit
 
 OPTIONS = {"max_seq_length": 64, "num_shards": 3, "short_seq_prob": 0.3, "seed": 3}
 BATCH = 16
-
-
-@pytest.fixture(scope="module")
-def tokenizer():
-    return AlbertTokenizer.english()
 
 
 @pytest.fixture(scope="module")
@@ -40,33 +34,18 @@ def text(tmp_path_factory):
 def folders(text, tmp_path_factory):
     """The text as documents, and as examples."""
     path = tmp_path_factory.mktemp("prepared")
-    for name, options in {
-        "documents": {"format": "documents"},
-        "one_pass": {"dupe_factor": 1},
-        "two_passes": {"dupe_factor": 2},
-    }.items():
+    kinds = {"documents": {"format": "documents"}, "one_pass": {"dupe_factor": 1}, "two_passes": {"dupe_factor": 2}}
+    for name, options in kinds.items():
         prepare(PrepareOptions(inputs=(text,), output_dir=path / name, **OPTIONS, **options))
     return path
 
 
-def rows_of(dataset):
-    """Every example as the bytes of its values, in order."""
-    rows = []
-    for inputs, labels in dataset:
-        arrays = [array.numpy() for array in (*inputs.values(), *labels.values())]
-        rows += [b"".join(row.tobytes() for row in example) for example in zip(*arrays, strict=True)]
-    return rows
-
-
 def written(folder):
     """The examples of each shard on disk."""
-    return [
-        rows_of(pretraining_dataset([path], 1, shuffle=False, repeat=False))
-        for path in sorted(folder.glob("*.tfrecord"))
-    ]
+    return [rows_of(pretraining_dataset([path], 1, shuffle=False, repeat=False)) for path in shards_of(folder)]
 
 
-def test_equal_what_is_written(folders, tokenizer):
+def test_equal_what_is_written(folders):
     """Epoch 0 is pass 0 of all shards; epoch 1 is pass 1, in another order, as many examples as pass 0 had."""
     one, two = written(folders / "one_pass"), written(folders / "two_passes")
     passes = [one, [rows[len(first) :] for rows, first in zip(two, one, strict=True)]]
@@ -120,23 +99,17 @@ def test_one_usable_document_is_enough_and_none_is_an_error(text, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_strategies_take_it(folders, tokenizer):
-    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
-    batches = strategy.distribute_datasets_from_function(
-        lambda context: documents_dataset(folders / "documents", BATCH)
-    )
-    inputs, _ = next(iter(batches))
-    plain, _ = next(iter(documents_dataset(folders / "documents", BATCH)))
-    assert np.array_equal(strategy.experimental_local_results(inputs["input_ids"])[0], plain["input_ids"])
-
-
-def test_names_shapes_and_types_are_those_of_the_other_reader(folders, tokenizer):
+def test_it_is_like_the_other_reader_and_strategies_take_it(folders):
     made = documents_dataset(folders / "documents", BATCH)
     assert made.element_spec == pretraining_dataset(folders / "one_pass", BATCH).element_spec
     assert made.cardinality() == tf.data.INFINITE_CARDINALITY
+    strategy = tf.distribute.MirroredStrategy(["CPU:0"])
+    batches = strategy.distribute_datasets_from_function(lambda _: documents_dataset(folders / "documents", BATCH))
+    (inputs, _), (plain, _) = next(iter(batches)), next(iter(made))
+    assert np.array_equal(strategy.experimental_local_results(inputs["input_ids"])[0], plain["input_ids"])
 
 
-def test_goes_on_at_any_batch(folders, tokenizer):
+def test_goes_on_at_any_batch(folders):
     batches = 30  # more than three epochs
     whole = rows_of(documents_dataset(folders / "documents", BATCH).take(batches))
     assert len(set(whole)) == len(whole) > 3 * sum(map(len, written(folders / "one_pass")))
@@ -145,7 +118,7 @@ def test_goes_on_at_any_batch(folders, tokenizer):
         assert rows_of(rest) == whole[first * BATCH :]
 
 
-@pytest.mark.parametrize(("count", "parts"), [(2, 1), (2, 2), (1, 4)])
+@pytest.mark.parametrize(("count", "parts"), [(8, 1), (2, 2), (1, 4)])
 def test_hosts_and_devices_share_each_batch(folders, count, parts):
     whole = rows_of(documents_dataset(folders / "documents", BATCH, first_batch=2).take(12))
     piece = BATCH // (count * parts)
@@ -160,18 +133,17 @@ def test_hosts_and_devices_share_each_batch(folders, count, parts):
 
 
 def test_unfit_folders_and_damage_are_named(folders, tmp_path):
-    with pytest.raises(ValueError, match="holds examples, not documents"):
-        documents_dataset(folders / "one_pass", BATCH)
-    with pytest.raises(ValueError, match="holds documents, not examples"):
-        pretraining_dataset(folders / "documents", BATCH)
-    with pytest.raises(ValueError, match="have length 64, but max_seq_length=128"):
-        documents_dataset(folders / "documents", BATCH, max_seq_length=128)
-    with pytest.raises(ValueError, match="but 'none' was requested"):
-        documents_dataset(folders / "documents", BATCH, objective="none")
-    with pytest.raises(ValueError, match="16, 3 devices"):
-        documents_dataset(folders / "documents", BATCH, shard=InputShard(0, 3))
+    for read, name, options, message in (
+        (documents_dataset, "one_pass", {}, "holds examples, not documents"),
+        (pretraining_dataset, "documents", {}, "holds documents, not examples"),
+        (documents_dataset, "documents", {"max_seq_length": 128}, "have length 64, but max_seq_length=128"),
+        (documents_dataset, "documents", {"objective": "none"}, "but 'none' was requested"),
+        (documents_dataset, "documents", {"shard": InputShard(0, 3)}, "16, 3 devices"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(folders / name, BATCH, **options)
     shutil.copytree(folders / "documents", tmp_path, dirs_exist_ok=True)
-    for path in tmp_path.glob("*.tfrecord"):
+    for path in shards_of(tmp_path):
         flip_bit(path, -100)
     with pytest.raises(ValueError, match="tfrecord is damaged at record 3"), name_damage(tmp_path):
         rows_of(documents_dataset(tmp_path, BATCH).take(1))
@@ -181,7 +153,7 @@ def test_unfit_folders_and_damage_are_named(folders, tmp_path):
 
 def test_damaged_shards_are_left_out_when_told_to(folders, tmp_path):
     copy = shutil.copytree(folders / "documents", tmp_path / "copy")
-    damaged = sorted(copy.glob("*.tfrecord"))[1]
+    damaged = shards_of(copy)[1]
     flip_bit(damaged, -100)
     first, _, last = written(folders / "one_pass")
     with pytest.warns(UserWarning, match=f"Skipped: .*{damaged.name} is damaged at record 3"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from albert_tf.data.features import PACKED_FEATURES
-from albert_tf.data.options import ExampleOptions, PrepareOptions
+from albert_tf.data.options import ExampleOptions
 from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.packing import assign_rows, pack_examples
 from albert_tf.data.pretraining.pairs import make_pairs
@@ -88,8 +88,3 @@ def test_no_limit_of_a_row_is_passed():
         assert totals.max() <= limit
     assert np.bincount(assigned.row, predictions).max() == OPTIONS.predictions
     assert np.bincount(assigned.row).max() == OPTIONS.examples_per_row
-
-
-def test_documents_are_not_packed():
-    with pytest.raises(ValueError, match="`pack` must be False"):
-        PrepareOptions(inputs=("a",), output_dir="b", pack=True, format="documents")

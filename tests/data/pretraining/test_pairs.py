@@ -5,7 +5,7 @@ import pytest
 
 from albert_tf.data.corpus import TokenizedDocuments
 from albert_tf.data.options import ExampleOptions, Objective
-from albert_tf.data.pretraining.pairs import Pairs, make_pairs
+from albert_tf.data.pretraining.pairs import make_pairs
 from albert_tf.data.prng import bernoulli, fold_in, random_bits, splitmix64, uniform_int, uniform_int_low
 from tests.data.small_corpus import random_documents
 
@@ -26,19 +26,11 @@ def options_for(objective=Objective.SENTENCE_ORDER, reference_pairs=False, **cha
 def spans(pairs):
     """Each example as (key, first start, first stop, second start, second stop, label)."""
     rows = zip(
-        pairs.keys.tolist(),
-        pairs.first_start.tolist(),
-        (pairs.first_start + pairs.first_length).tolist(),
-        pairs.second_start.tolist(),
-        (pairs.second_start + pairs.second_length).tolist(),
-        pairs.labels.tolist(),
+        *(pairs.keys, pairs.first_start, pairs.first_start + pairs.first_length),
+        *(pairs.second_start, pairs.second_start + pairs.second_length, pairs.labels),
         strict=True,
     )
-    return sorted(rows)
-
-
-def shorten(start, stop, tokens, front):
-    return start + front, stop - (tokens - front)
+    return sorted(tuple(map(int, row)) for row in rows)
 
 
 def truncate_plainly(first, second, room, key):
@@ -49,14 +41,14 @@ def truncate_plainly(first, second, room, key):
         lengths[longer] -= 1
         cuts[longer] += 1
     bits = random_bits(key, 4)
-    first = shorten(*first, cuts[0], int(uniform_int(bits, cuts[0] + 1)))
-    return first, shorten(*second, cuts[1], int(uniform_int_low(bits, cuts[1] + 1)))
+    fronts = int(uniform_int(bits, cuts[0] + 1)), int(uniform_int_low(bits, cuts[1] + 1))
+    spans = zip((first, second), fronts, cuts)
+    return [(start + front, stop - (tokens - front)) for (start, stop), front, tokens in spans]
 
 
 def accumulate(lengths, start, target):
     """Returns the number of segments from `start` on that reach `target` tokens, or that are left."""
-    end = start
-    total = 0
+    end, total = start, 0
     while end < len(lengths) and (total < target or end == start):
         total += lengths[end]
         end += 1
@@ -70,11 +62,9 @@ def pairs_of_one_document(documents, number, pass_number, options):
     lengths = np.diff(offsets)[first:stop]
     key = fold_in(fold_in(splitmix64(options.seed), documents.document_keys[number]), pass_number)
     bits = random_bits(key, 0)
-    target = (
-        2 + int(uniform_int_low(bits, options.max_tokens - 1))
-        if bernoulli(bits, options.short_seq_prob)
-        else options.max_tokens
-    )
+    target = options.max_tokens
+    if bernoulli(bits, options.short_seq_prob):
+        target = 2 + int(uniform_int_low(bits, options.max_tokens - 1))
     cursor = step = 0
     while cursor < len(lengths):
         example_key = fold_in(key, step)
@@ -138,32 +128,14 @@ def test_no_segment_is_left_out(objective):
         assert (used[first:stop] == (0 if document in alone and objective is not Objective.NONE else 1)).all()
 
 
-def test_pairs_fit_and_stay_inside_a_document():
-    documents, options = random_documents(3, longest=90), options_for()
-    pairs = make_pairs(documents, np.arange(5), options)
-    assert (pairs.first_length > 0).all()
-    assert (pairs.second_length > 0).all()
-    assert (pairs.first_length + pairs.second_length <= options.max_tokens).all()
-    boundaries = documents.segment_offsets[documents.document_offsets]
-    for _, first, first_stop, second, second_stop, _ in spans(pairs):
-        homes = np.searchsorted(boundaries, [first, first_stop - 1, second, second_stop - 1], side="right")
-        assert len(set(homes)) == 1
-
-
-def test_label_says_whether_the_order_is_swapped_and_half_are():
+@pytest.mark.parametrize("objective", [Objective.SENTENCE_ORDER, Objective.NEXT_SENTENCE])
+def test_half_of_the_pairs_are_negative(objective):
     documents = random_documents(4, documents=200)
-    pairs = make_pairs(documents, np.arange(8), options_for())
-    assert np.array_equal(pairs.labels == 1, pairs.first_start > pairs.second_start)
-    assert abs(pairs.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pairs))
-
-
-def test_next_sentence_negatives_come_from_elsewhere_and_half_are_negative():
-    documents = random_documents(4, documents=200)
-    pairs = make_pairs(documents, np.arange(8), options_for(Objective.NEXT_SENTENCE))
+    pairs = make_pairs(documents, np.arange(8), options_for(objective))
     boundaries = documents.segment_offsets[documents.document_offsets]
-    home = np.searchsorted(boundaries, pairs.first_start, side="right")
-    other = np.searchsorted(boundaries, pairs.second_start, side="right")
-    assert np.array_equal(pairs.labels == 1, home != other)
+    home, other = (np.searchsorted(boundaries, start, "right") for start in (pairs.first_start, pairs.second_start))
+    is_negative = pairs.first_start > pairs.second_start if objective is Objective.SENTENCE_ORDER else home != other
+    assert np.array_equal(pairs.labels == 1, is_negative)
     assert abs(pairs.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pairs))
 
 
@@ -179,25 +151,10 @@ def test_a_document_of_one_segment_makes_no_example_and_half_are_negative_withou
     assert abs(pairs.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pairs))
 
 
-def test_an_example_depends_on_its_document_and_pass_alone():
-    documents, options = random_documents(6), options_for()
-    everything = {pair[0]: pair for pair in spans(make_pairs(documents, np.arange(4), options))}
-    first, stop = documents.document_offsets[7:9]
-    offsets = documents.segment_offsets[first : stop + 1]
-    alone = TokenizedDocuments.from_lengths(
-        documents.tokens[offsets[0] : offsets[-1]], np.diff(offsets), [stop - first], documents.document_keys[7:8]
-    )
-    for pair in spans(make_pairs(alone, [2], options)):
-        expected = everything[pair[0]]
-        assert [edge + offsets[0] for edge in pair[1:5]] + [pair[5]] == list(expected[1:])
-
-
 def test_another_seed_or_pass_makes_other_pairs():
     documents = random_documents(6)
-    runs = [
-        make_pairs(documents, [pass_number], options_for(seed=seed)).keys for pass_number in (0, 1) for seed in (1, 2)
-    ]
-    keys = np.concatenate(runs)
+    runs = [make_pairs(documents, [number], options_for(seed=seed)) for number in (0, 1) for seed in (1, 2)]
+    keys = np.concatenate([pairs.keys for pairs in runs])
     assert len(np.unique(keys)) == len(keys)
 
 
@@ -211,14 +168,7 @@ def test_shuffling_keeps_passes_together_and_mixes_documents():
     assert abs(np.corrcoef(np.arange(len(first_pass)), first_pass.first_start)[0, 1]) < 0.5
 
 
-def test_random_partners_need_a_second_document():
-    documents = random_documents(1, documents=1)
+def test_without_partners_there_are_no_pairs():
+    assert len(make_pairs(random_documents(1, documents=3, segments=1), [0], options_for())) == 0
     with pytest.raises(ValueError, match="at least two documents"):
-        make_pairs(documents, [0], options_for(Objective.NEXT_SENTENCE))
-
-
-def test_a_corpus_without_pairs_gives_none():
-    documents = random_documents(1, documents=3, segments=1)
-    pairs = make_pairs(documents, [0], options_for())
-    assert isinstance(pairs, Pairs)
-    assert len(pairs) == 0
+        make_pairs(random_documents(1, documents=1), [0], options_for(Objective.NEXT_SENTENCE))
