@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.files import TokenizerOptions
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.wordpiece.model import WordPieceModel
 from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
-
-from .golden import AWKWARD_TEXTS, read_lines
+from tests.tokenization.golden import AWKWARD_TEXTS, read_lines
+from tests.tokenization.in_graph import assert_same
 
 LITERALS = "[MASK] [CLS][SEP] <pad>x<unk> [PAD] [UNK]"
 WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "his", "hand", "##s", "s", ".", "[", "]", "mask", "!")
@@ -34,12 +33,12 @@ def test_what_is_no_text_is_named_by_its_place(english, wordpiece, allow_special
 
 
 def test_by_default_they_are_text_in_both_paths(english, wordpiece):
+    texts = [LITERALS, "[CLS] a [SEP]", "<pad><pad>", "[ MASK ]", "[mask]", "▁[MASK]"]
     for tokenizer in (english, wordpiece):
-        special = {getattr(tokenizer, f"{name}_token_id") for name in ("cls", "sep", "mask")}
-        ids = tokenizer.encode(LITERALS)
-        in_graph = tokenizer.as_layer()(tf.constant([LITERALS]))["input_ids"][0, 1:-1].numpy().tolist()
-        assert in_graph == ids
-        assert not special & set(ids)
+        special = {getattr(tokenizer, f"{name}_token_id") for name in ("pad", "cls", "sep", "mask")}
+        assert not special & {index for row in tokenizer.encode_batch(texts) for index in row.tolist()}
+        assert_same(tokenizer, texts)
+    assert english.unk_token_id not in english.encode("[MASK] [CLS] [SEP]")
 
 
 @pytest.mark.parametrize(
@@ -88,30 +87,9 @@ def test_a_cased_text_that_cleans_up_to_a_special_piece_is_none():
 def test_between_them_a_vocabulary_file_sees_texts_of_their_own(wordpiece):
     texts = ["his [MASK]s hand.", "[MASK][SEP]", "", "hands", b"his\xff[CLS]!", "[MASK] [MASK]"]
     rows = [[WORDS[i] for i in wordpiece.encode(text, allow_special=True)] for text in texts]
-    assert rows[0] == ["his", "[MASK]", "s", "hand", "."]
-    assert rows[1] == ["[MASK]", "[SEP]"]
-    assert rows[3:4] == [["hand", "##s"]]
+    assert rows[:4] == [["his", "[MASK]", "s", "hand", "."], ["[MASK]", "[SEP]"], [], ["hand", "##s"]]
     assert rows[4][-2:] == ["[CLS]", "!"]
     inputs = wordpiece(texts[:4], return_offsets=True, allow_special=True)
     spans = [texts[0][start:end] for start, end in inputs["offsets"][0, 1:-1]]
     assert spans == ["his", "[MASK]", "s", "hand", "."]
-    raw = [text if isinstance(text, bytes) else text.encode() for text in texts]
-    in_graph = wordpiece.as_layer(allow_special=True)(tf.constant(raw))
-    for name, array in wordpiece(raw, allow_special=True).items():
-        np.testing.assert_array_equal(in_graph[name], array)
-
-
-def test_the_graph_gives_the_same(english):
-    texts = [
-        "his [MASK]s sat.",
-        "Café [MASK]  [SEP] ½ b",
-        "[CLS]x [MASK]\u3000y",
-        "no special",
-        "\ud800 [MASK]é",
-        "[MASK]!",
-    ]
-    raw = [text.encode("utf-8", "surrogatepass") for text in texts] + [b"[MASK]\xff a", b"\xf0[SEP]\xc2\xa0b", b""]
-    wanted = english(raw, return_offsets=True, allow_special=True)
-    got = english.as_layer(return_offsets=True, allow_special=True)(tf.constant(raw))
-    for name, array in wanted.items():
-        np.testing.assert_array_equal(got[name], array, err_msg=name)
+    assert_same(wordpiece, texts, allow_special=True)

@@ -24,8 +24,10 @@ def drawn(files, heldout_files=(), **options):
     return lines, text.heldout
 
 
-def test_every_line_is_learnt_from_or_held_out(file):
+def test_every_line_is_learnt_from_or_held_out(file, tmp_path):
     lines, heldout = drawn([file])
+    (tmp_path / "packed.txt.gz").write_bytes(gzip.compress(file.read_bytes()))
+    assert drawn(tmp_path / "packed.txt.gz") == (lines, heldout)
     assert len(heldout) == 10
     assert Counter(lines + heldout) == Counter(LINES)
     assert lines == sorted(lines, key=LINES.index)
@@ -33,9 +35,7 @@ def test_every_line_is_learnt_from_or_held_out(file):
 
 def test_as_many_lines_as_asked_for_and_no_others(file):
     lines, heldout = drawn(file, input_sentence_size=300, heldout_share=0.05)
-    assert len(lines) == 300
-    assert len(heldout) == 50
-    assert len({*lines, *heldout}) == 350
+    assert (len(lines), len(heldout), len({*lines, *heldout})) == (300, 50, 350)
 
 
 def test_a_seed_gives_the_same_lines_again_and_another_one_others(file):
@@ -56,8 +56,7 @@ def test_all_lines_are_equally_likely(tmp_path):
 def test_held_out_lines_are_limited(file, monkeypatch):
     monkeypatch.setattr("albert_tf.tokenization.training.text.MAX_HELDOUT_LINES", 7)
     lines, heldout = drawn(file, heldout_share=0.5)
-    assert len(heldout) == 7
-    assert len(lines) == 993
+    assert (len(lines), len(heldout)) == (993, 7)
 
 
 def test_files_to_measure_on_take_the_place_of_held_out_lines(file, tmp_path):
@@ -82,20 +81,15 @@ def test_lines_that_are_too_long_or_hold_nul_are_passed_over(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("name", "value"),
     [
-        {"input_sentence_size": 0},
-        {"max_sentence_length": 2.5},
-        {"heldout_share": 1},
-        {"heldout_share": -0.1},
-        {"heldout_share": float("nan")},
+        *(("input_sentence_size", 0), ("max_sentence_length", 2.5)),
+        *(("heldout_share", share) for share in (1, -0.1, float("nan"))),
     ],
-    ids=str,
 )
-def test_options_that_cannot_be(wrong):
-    (name,) = wrong
+def test_options_that_cannot_be(name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be .* Received: {name}="):
-        LineOptions(**wrong)
+        LineOptions(**{name: value})
 
 
 def test_korean_without_a_choice_about_accents_is_warned_of(tmp_path):
@@ -104,6 +98,5 @@ def test_korean_without_a_choice_about_accents_is_warned_of(tmp_path):
     korean, english = (TrainingText(tmp_path / name, LineOptions()) for name in ("ko.txt", "en.txt"))
     with pytest.warns(UserWarning, match=r"`keep_accents` \(--keep-accents\) should be set for .* mostly Hangul"):
         assert korean.choose_keep_accents(None) is False
-    assert korean.choose_keep_accents(True) is True
-    assert korean.choose_keep_accents(False) is False
+    assert [korean.choose_keep_accents(choice) for choice in (True, False)] == [True, False]
     assert english.choose_keep_accents(None) is False

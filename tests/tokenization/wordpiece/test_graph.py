@@ -10,23 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.parameters import first_of
-
-from .code_points import assigned_code_points
-from .golden import AWKWARD_TEXTS, read_lines
-from .wordpiece_golden import TOKENIZERS
+from tests.tokenization.golden import AWKWARD_TEXTS, read_lines
+from tests.tokenization.in_graph import as_bytes, assigned_code_points
+from tests.tokenization.wordpiece_golden import TOKENIZERS
 
 MORE_TEXTS = [
     *("a\ud800", "b c\udfff漢", "x" * 200, "x" * 201, "가" * 200, "가" * 201, "나" * 199 + "는", "[UNK]_", "[UNK] _"),
+    *("a\x1cb\x85c\u2028d\u3000e", "\U0010ffff", "\U0010fffe_", "\ufffd", "a\ufffdb", "\u1fef \u037e"),
     *(
-        "a\x1cb\x85c\u2028d\u3000e",
-        "\U0010ffff",
-        "\U0010fffe_",
-        "\ufffd",
-        "a\ufffdb",
-        "\u1fef \u037e",
+        b"\xff\xfe",
+        b"\xc0\x80a",
+        b"\xe2\x82 a",
+        b"\xff_",
+        "x" * 1_000_000,
+        "." * 1000,
+        "\ufa6e漢字a",
         "a\u0301\u200b b",
     ),
-    *(b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82 a", b"\xff_", "x" * 1_000_000, "." * 1000, "\ufa6e漢字a"),
 ]
 TEXTS = st.text(max_size=40) | st.text(
     "나는 밥을먹었다.._\u1107\u1161\u11b8ab\u0301É漢#\u200b\ud800\U0010ffff\ufa6e1\t", max_size=40
@@ -45,12 +45,8 @@ def _pieces(kind):
     return run
 
 
-def _as_bytes(text):
-    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-
-
 def _assert_same(kind, texts):
-    given = tf.constant([_as_bytes(text) for text in texts], tf.string)
+    given = tf.constant(as_bytes(texts), tf.string)
     ids, same_ids, offsets = _pieces(kind)(given)
     wanted = TOKENIZERS[kind].encode_batch(texts)
     np.testing.assert_array_equal(ids.row_lengths(), [len(row) for row in wanted])
@@ -68,7 +64,7 @@ def _assert_same_spans(kind, texts):
         encoded = TOKENIZERS[kind]._model.encode_with_offsets(text)
         borders = np.arange(len(text) + 1)
         if isinstance(text, str):
-            borders = np.cumsum([0, *(len(_as_bytes(character)) for character in text)])
+            borders = np.cumsum([0, *map(len, as_bytes(text))])
         np.testing.assert_array_equal(borders[encoded.offsets], spans[start:end], err_msg=repr(text))
 
 
@@ -84,10 +80,10 @@ def test_awkward_texts(kind):
 
 
 def _assert_same_around(kind, codes):
-    words = [b"a" + chr(code).encode("utf-8", "surrogatepass") + b"b" for code in codes]
-    texts = [b" ".join(words[start : start + 64]) for start in range(0, len(words), 64)]
+    words = [f"a{chr(code)}b" for code in codes]
+    texts = [" ".join(words[start : start + 64]) for start in range(0, len(words), 64)]
     for start in range(0, len(texts), 2048):
-        _assert_same(kind, texts[start : start + 2048])
+        _assert_same(kind, as_bytes(texts[start : start + 2048]))
 
 
 def test_some_code_points():
@@ -105,23 +101,3 @@ def test_assigned_code_points(kind):
 @given(texts=st.lists(TEXTS, min_size=8, max_size=8))
 def test_any_text(kind, texts):
     _assert_same_spans(kind, texts)
-
-
-@pytest.mark.parametrize("kind", first_of(["lower", "word_end"]))
-def test_the_layer_gives_the_arrays_of_a_call(kind):
-    tokenizer = TOKENIZERS[kind]
-    texts, pairs = ["밥을 a\u0301b", "[MASK]", ""], ["a b c " * 30, "", "먹었다 [SEP]"]
-    for options in (
-        {"max_length": 16, "pad_to_multiple_of": 8},
-        {"max_length": 24, "doc_stride": 5, "padding": "max_length"},
-        {"max_length": 64, "allow_special": True},
-    ):
-        layer = tokenizer.as_layer(return_offsets=True, **options)
-        for used in (layer, type(layer).from_config(layer.get_config())):
-            got = used((tf.constant(texts), tf.constant(pairs)))
-            wanted = tokenizer(
-                [_as_bytes(text) for text in texts], [_as_bytes(text) for text in pairs], return_offsets=True, **options
-            )
-            assert got.keys() == wanted.keys()
-            for name, array in wanted.items():
-                np.testing.assert_array_equal(got[name], array, err_msg=name)

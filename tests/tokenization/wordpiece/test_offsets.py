@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .golden import AWKWARD_TEXTS, read_lines
-from .wordpiece_golden import TOKENIZERS
+from tests.tokenization.golden import AWKWARD_TEXTS, read_lines
+from tests.tokenization.wordpiece_golden import TOKENIZERS
 
 TEXTS = st.text() | st.text("  나는 밥을먹었다.._\u1107\u1161\u11b8abé\u0301É漢#\u200b\ud800\ufa6e1\t")
 KINDS = pytest.mark.parametrize("kind", TOKENIZERS)
