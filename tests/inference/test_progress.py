@@ -10,18 +10,14 @@ import pytest
 
 from albert_tf.cli.app import main
 from albert_tf.inference.progress import counted, progress_line
+from tests.cli.terminal import terminal
 from tests.toy_task import write_mood_table
-
-from .terminal import terminal
 
 
 def test_rows_rate_and_remaining_time(monkeypatch):
     with terminal(monkeypatch) as shown, progress_line("evaluate"):
         assert [len(batch) for batch in counted([[1] * 32, [1] * 18], 1_000)] == [32, 18]
-    assert "evaluate" in shown[0]
-    assert "50 of 1,000 rows, " in shown[0]
-    assert "/s, " in shown[0]
-    assert " s left" in shown[0]
+    assert all(part in shown[0] for part in ("evaluate", "50 of 1,000 rows, ", "/s, ", " s left"))
     assert shown[0].endswith("\x1b[2K")  # it is erased at the end
 
 
