@@ -1,4 +1,4 @@
-"""Comparisons of weights and outputs."""
+"""Comparisons of weights and outputs, and changes of files of weights."""
 
 import numpy as np
 import safetensors.numpy
@@ -18,3 +18,10 @@ def assert_same(found, expected):
 
 def tensors_in(folder):
     return safetensors.numpy.load_file(folder / "model.safetensors")
+
+
+def change_tensors(folder, edit):
+    """Calls `edit` with the tensors of a folder by name, and writes them again."""
+    tensors = tensors_in(folder)
+    edit(tensors)
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import struct
 import zipfile
 
 import pytest
@@ -50,23 +49,3 @@ def test_a_keras_config_of_a_wrong_kind(kind, golden, tmp_path):
         archive.writestr("model.weights.h5", weights)
     with pytest.raises(ValueError, match=r"model\.keras"):
         checkpoints.read(tmp_path / "model.keras")
-
-
-@pytest.mark.parametrize(("dtype", "size"), [("F8_E4M3", 8), ("F4", 4), ("C64", 64), ("I32", 32)])
-def test_weights_that_are_no_floats(dtype, size, golden, tmp_path):
-    shutil.copytree(golden("hf_for_pretraining").folder, tmp_path, dirs_exist_ok=True)
-    file = tmp_path / "model.safetensors"
-    content = file.read_bytes()
-    length = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8 : 8 + length])
-    name, shape = "predictions.LayerNorm.bias", header["predictions.LayerNorm.bias"]["shape"]
-    others = {key: value for key, value in header.items() if key not in (name, "__metadata__")}
-    stop = 0
-    for value in sorted(others.values(), key=lambda value: value["data_offsets"][0]):
-        begin, stop = stop, stop + value["data_offsets"][1] - value["data_offsets"][0]
-        value["data_offsets"] = [begin, stop]
-    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [stop, stop + shape[0] * size // 8]}
-    written = json.dumps(header).encode()
-    file.write_bytes(struct.pack("<Q", len(written)) + written + bytes(header[name]["data_offsets"][1]))
-    with pytest.raises(ValueError, match=r"not a safetensors file of known types|floating-point weights are expected"):
-        checkpoints.read(tmp_path)

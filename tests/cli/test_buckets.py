@@ -14,13 +14,13 @@ import pytest
 
 from albert_tf.files import urls
 from albert_tf.files.urls import location
+from tests.conftest import ROOT
 from tests.s3_server import AWAY_SECONDS, running, set_fault
 from tests.small_pipeline import LENGTH, NOVEL, VOCAB_SIZE, SmallPipeline, small_recipe
 
 from .terminal import mistake, output_of
 from .test_main_path import write_recipe
 
-ROOT = pathlib.Path(__file__).parents[2]
 pytestmark = pytest.mark.exhaustive
 TEXTS = ("It rained all day.", "The hall stayed dry.")
 
@@ -64,6 +64,12 @@ def texts(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
     return folder / "texts", folder / "table.tsv"
 
 
+def recipe_in(folder: pathlib.Path, **training) -> pathlib.Path:
+    values = small_recipe(SmallPipeline(*["unused"] * 4), **training)
+    del values["data"]
+    return write_recipe(folder / "recipe.toml", values)
+
+
 def commands(root: str, recipe: pathlib.Path) -> dict[str, list[str]]:
     """The commands up to an export; all paths are below `root`."""
     words = {
@@ -85,9 +91,7 @@ def test_chain(bucket, tmp_path):
     filesystem = fsspec.filesystem("s3")
     filesystem.put(str(folder), f"{bucket}/texts", recursive=True)
     filesystem.put(str(table), f"{bucket}/table.tsv")
-    values = small_recipe(SmallPipeline(*["unused"] * 4), num_train_steps=200)
-    del values["data"]
-    recipe = write_recipe(tmp_path / "recipe.toml", values)
+    recipe = recipe_in(tmp_path, num_train_steps=200)
     here, there = commands(str(tmp_path), recipe), commands(bucket, recipe)
     for command in here.values():
         output_of(*command)
@@ -104,19 +108,18 @@ def test_chain(bucket, tmp_path):
     assert "200 updates" in finish(start(*there["pretrain"], TMPDIR=str(tmp_path)))
     for name in ("finetune", "distill", "export"):
         output_of(*there[name])
-    same = ["vocabulary/spiece.model", "examples/manifest.json", "run/model/model.safetensors"]
-    same += [f"examples/pretraining-0000{shard}-of-00003.tfrecord" for shard in range(3)]
-    same += [
-        "run/results.json",
-        "run/model/config.json",
-        "task/model.safetensors",
-        "task/config.json",
-        "student/model.safetensors",
-    ]
-    for name in same:
-        assert location(f"{bucket}/{name}").read_bytes() == (tmp_path / name).read_bytes(), name
+    shards = [f"examples/pretraining-0000{shard}-of-00003.tfrecord" for shard in range(3)]
+    tasks = ["run/model/config.json", "task/model.safetensors", "task/config.json", "student/model.safetensors"]
+    assert_same(bucket, tmp_path, *shards, *tasks)
     assert not list(tmp_path.glob("albert_tf-*")), "copies were left"
     assert predictions(f"{bucket}/exports/task") == served(bucket, tmp_path)
+
+
+def assert_same(root: str, folder: pathlib.Path, *more: str) -> None:
+    """Equal bytes in the bucket and in the local folder."""
+    always = ("vocabulary/spiece.model", "examples/manifest.json", "run/model/model.safetensors", "run/results.json")
+    for name in (*always, *more):
+        assert location(f"{root}/{name}").read_bytes() == (folder / name).read_bytes(), name
 
 
 def predictions(folder) -> list:
@@ -152,9 +155,7 @@ def test_retried(fault, bucket, server, tmp_path):
     folder, table = texts(tmp_path)
     fsspec.filesystem("s3").put(str(folder), f"{root}/texts", recursive=True)
     fsspec.filesystem("s3").put(str(table), f"{root}/table.tsv")
-    values = small_recipe(SmallPipeline(*["unused"] * 4))
-    del values["data"]
-    recipe = write_recipe(tmp_path / "recipe.toml", values)
+    recipe = recipe_in(tmp_path)
     here, there = commands(str(tmp_path), recipe), commands(root, recipe)
     for name, command in there.items():
         output_of(*here[name])
@@ -170,13 +171,7 @@ def test_retried(fault, bucket, server, tmp_path):
             print(f"{fault}: {name}: done, {failed} failures, {seconds:.1f} s")
             assert failed or fault == "cut", "the fault did not happen"
         time.sleep(max(0, began + AWAY_SECONDS + 1 - time.monotonic()) if fault == "away" else 0)
-    for name in (
-        "vocabulary/spiece.model",
-        "examples/manifest.json",
-        "run/model/model.safetensors",
-        "run/results.json",
-    ):
-        assert location(f"{root}/{name}").read_bytes() == (tmp_path / name).read_bytes(), name
+    assert_same(root, tmp_path)
 
 
 # What each command says of a bucket that does not exist, of one in which nothing is, and of keys that are not known.
@@ -198,9 +193,7 @@ REFUSALS = {
 def test_refused(command, bucket, server, tmp_path, monkeypatch):
     """One sentence, and nothing is written."""
     texts(tmp_path)
-    values = small_recipe(SmallPipeline(*["unused"] * 4))
-    del values["data"]
-    recipe = write_recipe(tmp_path / "recipe.toml", values)
+    recipe = recipe_in(tmp_path)
     local = {"local": tmp_path, "text": tmp_path / "texts/train.txt", "recipe": recipe}
     absent, empty = REFUSALS[command]
     for url, expected in (("s3://no-such-bucket", absent.format(root="s3://no-such-bucket")), (bucket, empty)):

@@ -4,10 +4,10 @@ import shutil
 
 import numpy as np
 import pytest
-import safetensors.numpy
 
 from albert_tf import AlbertForMaskedLM
 from albert_tf.cli.checkpoint_checks import check_checkpoint
+from tests.checkpoints.comparison import change_tensors
 from tests.conftest import ROOT
 from tests.disk import change_json
 from tests.toy_task import CONFIG
@@ -33,12 +33,6 @@ def finding(folder, name):
     return found[name]
 
 
-def change_tensors(folder, edit):
-    tensors = safetensors.numpy.load_file(folder / "model.safetensors")
-    edit(tensors)
-    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
-
-
 def test_a_sound_folder(folder):
     checks = list(check_checkpoint(folder))
     assert [check.name for check in checks] == OF_A_SOUND_FOLDER
@@ -60,59 +54,67 @@ def test_weights_of_every_kind_and_head(source):
     assert finding(GOLDEN / source, "vocabulary").endswith("such as spiece.model, 30k-clean.model or vocab.txt.")
 
 
-# === Files and weights ===
+def changed(file, change):
+    return lambda folder: (folder / file).write_bytes(change((folder / file).read_bytes()))
 
 
-def test_a_truncated_file(folder):
-    file = folder / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:-5])
-    assert "or is damaged" in finding(folder, "files")
+def swapped(content):
+    return content.replace(b"[CLS]", b"[???]", 1).replace(b"[SEP]", b"[CLS]", 1).replace(b"[???]", b"[SEP]", 1)
 
 
-def test_no_folder(tmp_path):
-    assert list(failures(tmp_path / "nowhere")) == ["files", "vocabulary"]
-
-
-def test_weights_of_another_config(folder):
-    change_json(folder / "config.json", intermediate_size=65)
-    assert "other shapes (encoder/ffn_0_0/intermediate/kernel (32, 64) for (32, 65)" in finding(folder, "weights")
-
-
-def test_a_config_of_absurd_size(folder):
-    change_json(folder / "config.json", vocab_size=2**30)
-    found = failures(folder)
-    assert list(found) == ["weights", "vocabulary"]
-    assert (
-        f"config describes an encoder of {CONFIG.replace(vocab_size=2**30).num_parameters():,} param"
-        in found["weights"]
+def spoilt(value):
+    return lambda folder: change_tensors(
+        folder, lambda tensors: tensors["albert.pooler.weight"].__setitem__((3, 4), value)
     )
 
 
-def test_half_a_head(folder):
-    change_tensors(folder, lambda tensors: tensors.pop("sop_classifier.classifier.bias"))
-    assert "missing sentence_order/bias" in failures(folder)["weights"]
+CAPITALS = "The capital letters ABCDEFGHIJKLMNOPQRSTUVWXYZ are unknown"
+DAMAGE = {
+    "cut": (changed("model.safetensors", lambda content: content[:-5]), "files", "or is damaged"),
+    "another config": (
+        lambda folder: change_json(folder / "config.json", intermediate_size=65),
+        "weights",
+        "other shapes (encoder/ffn_0_0/intermediate/kernel (32, 64) for (32, 65)",
+    ),
+    "half a head": (
+        lambda folder: change_tensors(folder, lambda tensors: tensors.pop("sop_classifier.classifier.bias")),
+        "weights",
+        "missing sentence_order/bias",
+    ),
+    "NaN": (spoilt(np.nan), "values", "NaN or infinity in encoder/pooler/kernel; download"),
+    "infinity": (spoilt(-np.inf), "values", "NaN or infinity in encoder/pooler/kernel; download"),
+    "another size": (
+        lambda folder: AlbertForMaskedLM(CONFIG.replace(vocab_size=29999)).save_pretrained(folder),
+        "vocabulary",
+        "vocab_size=29999, a vocabulary of 30000 pieces",
+    ),
+    "no model": (changed("spiece.model", lambda _: b"no model"), "vocabulary", "must be a SentencePiece model"),
+    "other ids": (
+        changed("spiece.model", swapped),
+        "special pieces",
+        "but this vocabulary has [CLS] at 3 for 2, [SEP] at 2 for 3; use",
+    ),
+    "cased": (
+        lambda folder: change_json(folder / "tokenizer_config.json", do_lower_case=False),
+        "capital letters",
+        f"{CAPITALS}; load the tokenizer with do_lower_case=True",
+    ),
+}
 
 
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_values_that_are_not_finite(value, folder):
-    def spoil(tensors):
-        tensors["albert.pooler.weight"][3, 4] = value
-
-    change_tensors(folder, spoil)
-    assert "NaN or infinity in encoder/pooler/kernel; download" in finding(folder, "values")
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_fails_its_own_check(damage, folder):
+    edit, name, message = DAMAGE[damage]
+    edit(folder)
+    assert message in finding(folder, name)
 
 
-# === Vocabulary ===
-
-
-def test_a_vocabulary_of_another_size(folder):
-    AlbertForMaskedLM(CONFIG.replace(vocab_size=29999)).save_pretrained(folder)
-    assert "vocab_size=29999, a vocabulary of 30000 pieces" in finding(folder, "vocabulary")
-
-
-def test_a_vocabulary_that_is_none(folder):
-    (folder / "spiece.model").write_bytes(b"no model")
-    assert "must be a SentencePiece model" in finding(folder, "vocabulary")
+def test_no_folder_and_a_config_of_absurd_size(folder):
+    assert list(failures(folder / "nowhere")) == ["files", "vocabulary"]
+    change_json(folder / "config.json", vocab_size=2**30)
+    found, count = failures(folder), CONFIG.replace(vocab_size=2**30).num_parameters()
+    assert list(found) == ["weights", "vocabulary"]
+    assert f"config describes an encoder of {count:,} param" in found["weights"]
 
 
 @pytest.mark.exhaustive
@@ -136,17 +138,4 @@ def test_a_list_of_word_pieces(folder):
     assert all(check.passed for check in checks.values())
     assert checks["special pieces"].finding == "[PAD] 0, [UNK] 100, [CLS] 101, [SEP] 102, [MASK] 103."
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    assert "The capital letters ABCDEFGHIJKLMNOPQRSTUVWXYZ are unknown" in finding(folder, "capital letters")
-
-
-def test_capitals_that_become_unknown(folder):
-    change_json(folder / "tokenizer_config.json", do_lower_case=False)
-    unknown = "The capital letters ABCDEFGHIJKLMNOPQRSTUVWXYZ are unknown; load the tokenizer with do_lower_case=True"
-    assert unknown in finding(folder, "capital letters")
-
-
-def test_special_pieces_at_other_ids(folder):
-    content = (folder / "spiece.model").read_bytes()
-    swapped = content.replace(b"[CLS]", b"[???]", 1).replace(b"[SEP]", b"[CLS]", 1).replace(b"[???]", b"[SEP]", 1)
-    (folder / "spiece.model").write_bytes(swapped)
-    assert "but this vocabulary has [CLS] at 3 for 2, [SEP] at 2 for 3; use" in finding(folder, "special pieces")
+    assert CAPITALS in finding(folder, "capital letters")

@@ -58,13 +58,6 @@ def test_a_version_of_another_format_is_said(tmp_path):
     assert version_folder(tmp_path, "mood", None, "LiteRT").name == "4"  # another warning would be an error
 
 
-def test_mistakes(folder, tmp_path):
-    assert "must be a folder name" in mistake("export", folder, "--name", "a/b", "--output", tmp_path)
-    assert "check the spelling" in mistake("export", tmp_path / "nowhere", "--name", "a", "--output", tmp_path)
-    assert "are only for `--format onnx`" in mistake("export", folder, "--name", "a", "--output", tmp_path, "--float16")
-    assert not any(tmp_path.iterdir())
-
-
 @pytest.mark.exhaustive
 def test_modules_for_tf_hub(folder, tmp_path):
     where = ("--name", "mood", "--output", tmp_path, "--format", "hub")
@@ -93,17 +86,25 @@ def test_litert_files(folder, tmp_path):
     assert "from 3 to" in mistake("export", folder, *where, "--max-length", 5000)
 
 
-def test_mistakes_with_formats(folder, tmp_path):
-    where = ("--output", tmp_path, "--format")
-    for option in (("--precision", "bfloat16"), ("--frozen",), ("--xla",), ("--attention",)):
-        assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "hub", *option)
-    assert "are only for `--format onnx`" in mistake("export", folder, "--name", "a", "--float16")
-    assert "must be a folder name" in mistake("export", folder, "--name", "a/b", *where, "hub")
-    assert "is only for `--format litert`" in mistake("export", folder, "--name", "a", *where, "onnx", "--int8")
-    assert "is only for `--format saved_model`" in mistake("export", folder, "--name", "a", *where, "litert", "--xla")
-    for form in ("hub", "litert"):
-        for setting in ("windows=mean", "pair_column=text_pair"):
-            options = ("--name", "a", *where, form, "--set", setting)
-            assert "the others read no windows and no pairs" in mistake("export", folder, *options)
-    assert "`--version` must be omitted" in mistake("export", folder, "--name", "a", *where, "hub", "--version", 2)
+ONLY_SAVED, NO_WINDOWS = "is only for `--format saved_model`", "the others read no windows and no pairs"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("nowhere --name a", "check the spelling"),
+        ("MODEL --name a/b", "must be a folder name"),
+        ("MODEL --name a/b --format hub", "must be a folder name"),
+        ("MODEL --name a --float16", "are only for `--format onnx`"),
+        ("MODEL --name a --format hub --precision bfloat16", ONLY_SAVED),
+        *((f"MODEL --name a --format hub --{option}", ONLY_SAVED) for option in ("frozen", "xla", "attention")),
+        ("MODEL --name a --format litert --xla", ONLY_SAVED),
+        ("MODEL --name a --format onnx --int8", "is only for `--format litert`"),
+        *((f"MODEL --name a --format {form} --set windows=mean", NO_WINDOWS) for form in ("hub", "litert")),
+        *((f"MODEL --name a --format {form} --set pair_column=b", NO_WINDOWS) for form in ("hub", "litert")),
+        ("MODEL --name a --format hub --version 2", "`--version` must be omitted"),
+    ],
+)
+def test_mistakes(options, message, folder, tmp_path):
+    assert message in mistake("export", "--output", tmp_path, *options.replace("MODEL", str(folder)).split())
     assert not any(tmp_path.iterdir())

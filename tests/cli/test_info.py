@@ -1,5 +1,8 @@
-"""Proves that `albert-tf info --check` shows every check, and ends with 0 only where all pass."""
+"""Proves that `albert-tf info` shows what a model costs and every check, and ends with 0 only where all pass."""
 
+import json
+
+from albert_tf.config import AlbertConfig
 from tests.disk import change_json
 from tests.toy_task import write_pretrained
 
@@ -7,11 +10,8 @@ from .terminal import mistake, output_of, run
 
 
 def rows(printed):
-    return {cells[0]: cells[1:] for line in printed.splitlines() if len(cells := [c.strip() for c in split(line)]) == 3}
-
-
-def split(line):
-    return line.strip("│ \n").split("│")
+    lines = ([cell.strip() for cell in line.strip("│ ").split("│")] for line in printed.splitlines())
+    return {cells[0]: cells[1:] for cells in lines if len(cells) == 3}
 
 
 def test_a_sound_folder_and_what_is_wrong_with_it(tmp_path):
@@ -26,5 +26,25 @@ def test_a_sound_folder_and_what_is_wrong_with_it(tmp_path):
     assert {name for name, (result, _) in rows(printed).items() if result == "wrong"} == {"capital letters"}
 
 
-def test_no_checkpoint(tmp_path):
-    assert "nowhere does not exist" in mistake("info", tmp_path / "nowhere", "--check")
+def test_info_prints_published_counts():
+    printed = output_of("info", "base_v2", "--sequence-length", 128)
+    assert "11,683,584" in printed
+    assert "11,813,810" in printed
+    assert "109,081,344" in printed  # without sharing and factorisation: a BERT with 30,000 pieces
+
+
+def test_info_takes_the_length_of_a_short_model(tmp_path):
+    values = {**AlbertConfig.from_preset("tiny").to_dict(), "max_position_embeddings": 64}
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert "64 tokens" in " ".join(output_of("info", tmp_path).split())  # the title has the path, of any length
+    assert "max_position_embeddings" in mistake("info", tmp_path, "--sequence-length", 65)
+
+
+def test_info_names_the_nearest_preset():
+    assert "did you mean 'base_v2'" in mistake("info", "base_v22")
+    assert "nowhere does not exist" in mistake("info", "nowhere", "--check")
+
+
+def test_the_costs_of_a_model_fit_into_80_columns():
+    printed = output_of("info", "base_v2", columns=80)
+    assert all(f"{label} " in printed for label in ("parameters, encoder", "MFLOP/token forward", "MiB of activations"))

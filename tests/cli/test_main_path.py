@@ -8,7 +8,6 @@ import shutil
 import pytest
 
 from albert_tf.cli.pretrain import plateau_note
-from albert_tf.config import AlbertConfig
 from albert_tf.tokenization import AlbertTokenizer
 from tests.disk import flip_bit
 from tests.small_pipeline import NOVEL, VOCAB_SIZE, small_recipe
@@ -25,25 +24,6 @@ def write_recipe(file, values: dict):
         lines += [f"{key} = {json.dumps(value)}" for key, value in entries.items()]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return file
-
-
-def test_info_prints_published_counts():
-    printed = output_of("info", "base_v2", "--sequence-length", 128)
-    assert "11,683,584" in printed
-    assert "11,813,810" in printed
-    assert "109,081,344" in printed  # without sharing and factorisation: a BERT with 30,000 pieces
-
-
-def test_info_takes_the_length_of_a_short_model(tmp_path):
-    (tmp_path / "config.json").write_text(
-        json.dumps({**AlbertConfig.from_preset("tiny").to_dict(), "max_position_embeddings": 64})
-    )
-    assert "64 tokens" in " ".join(output_of("info", tmp_path).split())  # the title has the path, of any length
-    assert "max_position_embeddings" in mistake("info", tmp_path, "--sequence-length", 65)
-
-
-def test_info_names_the_nearest_preset():
-    assert "did you mean 'base_v2'" in mistake("info", "base_v22")
 
 
 def test_train_tokenizer_writes_a_vocabulary(tmp_path):

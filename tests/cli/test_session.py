@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import pathlib
 import pty
 import signal
 import subprocess
@@ -15,12 +14,10 @@ import pytest
 import albert_tf
 from albert_tf.cli.session import user_errors
 from albert_tf.cli.tables import print_table
+from tests.conftest import ROOT
 from tests.small_pipeline import NOVEL
 from tests.toy_task import write_classifier
 
-from .terminal import output_of
-
-ROOT = pathlib.Path(__file__).parents[2]
 LOG = "I0000 00:00:1795363845.928941   21280 port.cc:153] oneDNN custom operations are on."
 OLD_LOG = "2026-01-01 10:00:00.123456: W tensorflow/core/cuda.cc:1] Could not find cuda drivers"
 # A package in place of TensorFlow: its import takes no time, and can be made to fail.
@@ -47,7 +44,7 @@ with user_errors():
 
 def start(*arguments, path=ROOT, **environment) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONPATH": str(path), **environment}
-    if "TF_CPP_MIN_LOG_LEVEL" not in environment or not environment["TF_CPP_MIN_LOG_LEVEL"]:
+    if not environment.get("TF_CPP_MIN_LOG_LEVEL"):
         environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
     command = [sys.executable, *map(str, arguments)]
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
@@ -119,12 +116,6 @@ def test_a_failed_import_hides_nothing(with_fake, fake):
         assert "Fatal Python error: Aborted" in err
 
 
-def streams_of_a_user(*arguments) -> tuple[str, str]:
-    """What a command prints for somebody who has not set `TF_CPP_MIN_LOG_LEVEL`."""
-    process = start("-m", "albert_tf", *arguments, TF_CPP_MIN_LOG_LEVEL="", CUDA_VISIBLE_DEVICES="")
-    return process.communicate(timeout=300)
-
-
 def test_a_command_ends_without_collecting_garbage():
     program = """
 import sys
@@ -142,7 +133,17 @@ main()
 
 @pytest.mark.exhaustive
 def test_real_tensorflow_and_exported_graphs_are_quiet(tmp_path):
-    out, err = streams_of_a_user("export", write_classifier(tmp_path / "model"), "--name", "mood", "--output", tmp_path)
+    command = (
+        "-m",
+        "albert_tf",
+        "export",
+        write_classifier(tmp_path / "model"),
+        "--name",
+        "mood",
+        "--output",
+        tmp_path,
+    )
+    out, err = start(*command, TF_CPP_MIN_LOG_LEVEL="", CUDA_VISIBLE_DEVICES="").communicate(timeout=300)
     assert "SavedModel in" in out
     assert err == ""  # oneDNN writes of integers in graphs
 
@@ -179,10 +180,6 @@ def test_ctrl_c_in_prepare(tmp_path):
     code, err = interrupt(process, (tmp_path / "new").exists)
     kept = "finished shards are kept, and the same command resumes"
     assert (code, err) == (130, f"albert-tf: interrupted; {kept}.\n")
-
-
-def test_version():
-    assert output_of("--version") == f"albert-tf {albert_tf.__version__}\n"
 
 
 def test_an_error_is_one_line_without_control_characters(capsys):

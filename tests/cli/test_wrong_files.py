@@ -22,20 +22,27 @@ def files(tmp_path_factory):
     write_pretrained(folder / "pretrained")
     write_classifier(folder / "classifier", labels=["gloomy", "pleasant"])
     write_mood_table(folder / "table.tsv", 8, seed=1)
-    (folder / "empty_folder").mkdir()
-    (folder / "folder.tsv").mkdir()
-    (folder / "folder.json").mkdir()
-    (folder / "folder.toml").mkdir()
-    (folder / "exported" / "1").mkdir(parents=True)
+    for name in ["empty_folder", "folder.tsv", "folder.json", "folder.toml", "exported/1", "examples", "other_recipe"]:
+        (folder / name).mkdir(parents=True)
     (folder / "exported" / "1" / "saved_model.pb").write_bytes(b"\x08\x01garbage")
-    (folder / "examples").mkdir()
     (folder / "examples" / "manifest.json").write_text("[1, 2]")
-    (folder / "other_recipe").mkdir()
     (folder / "other_recipe" / "recipe.json").write_text("[1, 2]")
     (folder / "text.txt").write_text("It rained.\nIt stopped.\n\n" * 20)
     binary = bytes(range(256)) * 8
-    suffixes = ["tsv", "csv", "jsonl", "txt", "txt.gz", "toml", "json", "model", "safetensors", "h5", "keras", "bin"]
-    for suffix in suffixes:
+    for suffix in [
+        "tsv",
+        "csv",
+        "jsonl",
+        "txt",
+        "txt.gz",
+        "toml",
+        "json",
+        "model",
+        "safetensors",
+        "h5",
+        "keras",
+        "bin",
+    ]:
         (folder / f"binary.{suffix}").write_bytes(binary)
         (folder / f"empty.{suffix}").write_bytes(b"")
     (folder / "table.parquet").write_bytes(b"PAR1" + binary)
@@ -54,6 +61,7 @@ RECIPES = ("missing.toml", "folder.toml", "empty.toml", "binary.toml", "table.to
 CHECKPOINTS = (*FOLDERS, "exported", "empty.h5", "binary.h5", "binary.keras", "binary.safetensors", "text.txt")
 NEW_FOLDERS = ("table.tsv", "table.tsv/below", "classifier")
 FINETUNE = ("finetune", "pretrained", "--train", "table.tsv", "--dev", "table.tsv", "--output", "tuned")
+EXPORT = ("export", "classifier", "--name", "a", "--output", "new")
 EVALUATE = ("evaluate", "classifier", "--data", "table.tsv")
 # The call, the argument that is replaced by each of the wrong files, and these.
 CALLS = {
@@ -80,15 +88,9 @@ CALLS = {
     "predict": (("predict", "classifier", "a text"), "classifier", ("missing", "exported")),
     "convert": (("convert", "source", "new", "--to", "google"), "source", CHECKPOINTS),
     "convert to": (("convert", "classifier", "new", "--to", "huggingface"), "new", NEW_FOLDERS),
-    "export": (("export", "classifier", "--name", "a", "--output", "new"), "classifier", ("examples", "exported")),
-    "export --output": (
-        *(("export", "classifier", "--name", "a", "--output", "new"), "new"),
-        ("table.tsv", "table.tsv/below"),
-    ),
-    "info": (
-        *(("info", "config.json"), "config.json"),
-        ("missing.json", "folder.json", "empty.json", "binary.json", "list.json"),
-    ),
+    "export": (EXPORT, "classifier", ("examples", "exported")),
+    "export --output": (EXPORT, "new", ("table.tsv", "table.tsv/below")),
+    "info": (("info", "a.json"), "a.json", ("missing.json", "folder.json", "empty.json", "binary.json", "list.json")),
 }
 CASES = [(name, wrong) for name, (_, _, every) in CALLS.items() for wrong in every]
 
@@ -124,9 +126,8 @@ def test_a_file_without_permission(files, call, monkeypatch):
     mistake(*call)  # imports what is needed while Python's own files can be read
     path.chmod(0)
     folders = {files, *files.parents, *pathlib.Path(albert_tf.__file__).parents}
-    traversed = [folder for folder in folders if folder.stat().st_uid == os.geteuid()]
-    modes = {folder: folder.stat().st_mode for folder in traversed}
     user = os.geteuid()
+    modes = {folder: folder.stat().st_mode for folder in folders if folder.stat().st_uid == user}
     try:
         if user == 0:  # whom no permission stops
             for folder, mode in modes.items():

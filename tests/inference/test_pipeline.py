@@ -14,7 +14,7 @@ from albert_tf import export
 from albert_tf.inference.folder import load_folder
 from albert_tf.serving.engine import OnnxEngine
 from albert_tf.tasks.masked_lm.task import SentenceOrder
-from tests.inference.test_engines import same
+from tests.inference.test_signatures import same
 from tests.parameters import first_of
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 4
@@ -93,8 +93,9 @@ def recorded_shapes(network):
 
 def test_as_many_texts_are_computed_at_once_as_asked(computed):
     predictor, shapes = computed
-    predictor(["a text"] * 50)
+    predictor([*["a text"] * 20, *["a longer text"] * 30])
     assert [rows for rows, _ in shapes] == [30, 20]
+    assert shapes[0][1] > shapes[1][1]  # the longest ones first
 
 
 def test_texts_with_equal_numbers_of_tokens_are_computed_together(computed):
@@ -188,8 +189,12 @@ def test_numbers_of_choices_may_differ(chooser):
     same(chooser(CONTEXTS[:2], np.array([["a", "b"], ["c", "d"]])), chooser(CONTEXTS[:2], [("a", "b"), ("c", "d")]))
 
 
-def test_mistakes_are_explained(classifier, chooser, folders, tmp_path):
-    for arguments, message in (
+CHOICES = r"Row 0 of `choices` must be a list of texts"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         ((["a", float("nan")],), r"Row 1 of `text` must be a text\. Received: 'nan'"),
         ((["a", ["b"]],), r"Row 1 of `text` must be a text"),
         ((5,), r"`text` must be a text, or for several rows a list\. Received: '5'"),
@@ -199,32 +204,36 @@ def test_mistakes_are_explained(classifier, chooser, folders, tmp_path):
         ((["a"], ["b", "c"]), r"equal numbers of rows\. Received: \{'text': 1, 'text_pair': 2\}"),
         (("a", "b", "c"), r"takes text and text_pair\. Received: 'a', 'b', 'c'"),
         ((), r"takes text and text_pair\. Received: none of them"),
+        (({"title": "a"},), r"takes text and text_pair\. Received: \{'title'"),
         (
             (pandas.DataFrame({"title": ["a"]}),),
             r"Received: a DataFrame with the columns 'title'; give one of its columns, such as table\[name\]\.",
         ),
-        (({"title": "a"},), r"takes text and text_pair\. Received: \{'title'"),
+    ],
+)
+def test_mistakes_are_explained(classifier, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        classifier(*arguments)
+
+
+def test_other_mistakes_are_explained(classifier, chooser, folders, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    for call, message in (
+        (lambda: classifier("a", question="b"), r"takes text and text_pair\. Received: 'a', question"),
+        (lambda: classifier("a", text="b"), r"takes text and text_pair\. Received: 'a', text\."),
+        *((lambda choices=choices: chooser("a", choices), CHOICES) for choices in ("no", [], [5], None)),
+        (lambda: chooser("a"), r"takes context and choices"),
+        (
+            lambda: albert_tf.pipeline("text-classification", "runs/x"),
+            r"which tells the task.*Received: 'text-classification', 'runs/x'; write",
+        ),
+        (lambda: albert_tf.pipeline(folders["classifier"], engine="torch"), "`engine` must be one of keras, tensorf"),
+        (lambda: albert_tf.pipeline(folders["classifier"], batch_size=0), "`batch_size` must be an integer of at l"),
+        (lambda: albert_tf.pipeline(nowhere), "nowhere does not exist; check the spelling"),
+        (lambda: albert_tf.pipeline(nowhere, engine="openvino"), "nowhere does not exist; check the spelling"),
     ):
         with pytest.raises(ValueError, match=message):
-            classifier(*arguments)
-    with pytest.raises(ValueError, match=r"takes text and text_pair\. Received: 'a', question"):
-        classifier("a", question="b")
-    with pytest.raises(ValueError, match=r"takes text and text_pair\. Received: 'a', text\."):
-        classifier("a", text="b")
-    for choices in ("no", [], [5], None):
-        with pytest.raises(ValueError, match=r"Row 0 of `choices` must be a list of texts"):
-            chooser("a", choices)
-    with pytest.raises(ValueError, match=r"takes context and choices"):
-        chooser("a")
-    with pytest.raises(ValueError, match=r"which tells the task.*Received: 'text-classification', 'runs/x'; write"):
-        albert_tf.pipeline("text-classification", "runs/x")
-    with pytest.raises(ValueError, match=r"`engine` must be one of keras, tensorflow, onnxruntime, openvino"):
-        albert_tf.pipeline(folders["classifier"], engine="torch")
-    with pytest.raises(ValueError, match=r"`batch_size` must be an integer of at least 1"):
-        albert_tf.pipeline(folders["classifier"], batch_size=0)
-    for engine in (None, "openvino"):
-        with pytest.raises(ValueError, match="nowhere does not exist; check the spelling"):
-            albert_tf.pipeline(tmp_path / "nowhere", engine=engine)
+            call()
     assert repr(classifier) == "<Pipeline task=sequence_classification engine=onnxruntime batch_size=2>"
 
 

@@ -11,7 +11,7 @@ from albert_tf.export import export_litert, export_onnx, export_saved_model
 from albert_tf.inference.folder import load_folder
 from albert_tf.serving.engine import OnnxEngine, load_engine
 from albert_tf.tasks.settings import read_settings
-from tests.inference.test_engines import same
+from tests.inference.test_signatures import same
 from tests.parameters import first_of
 from tests.toy_task import change_settings, tokenizer, write_classifier, write_task
 

@@ -44,7 +44,15 @@ AWKWARD_TEXTS = [
     "a\udfffb \ud83d x",
 ]
 
+KOREAN = [
+    "나는 어제 친구와 함께 밥을 먹었다.",
+    "친구는 오늘 학교에 가서 책을 읽었다.",
+    "어제 먹은 밥은 맛있었고 오늘 읽은 책은 재미있었다.",
+    "학교에서 친구와 영화를 보았다. 영화는 재미있었다!",
+]
 
+
+@functools.cache
 def read_lines(case: str) -> list[dict]:
     with lzma.open(GOLDEN / case / "lines.jsonl.xz", "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]

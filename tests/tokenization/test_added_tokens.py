@@ -4,18 +4,14 @@ import json
 import lzma
 import pickle
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.files import CONFIG_FILE, TOKENIZERS_FILE
-from tests.disk import change_json
 from tests.parameters import MadeOnce, diagonal, first_of
-
-from .golden import AWKWARD_TEXTS, GOLDEN, read_lines, spelling_bytes
-from .wordpiece_golden import korean, word_end
+from tests.tokenization.golden import AWKWARD_TEXTS, GOLDEN, read_lines, spelling_bytes
+from tests.tokenization.in_graph import assert_same
+from tests.tokenization.wordpiece_golden import korean, word_end
 
 TOKENS = ["[E1]", "[/E1]", "covid", "New York", "Café", "myocardial infarction", "infarction", "😀", "각", "the quick"]
 TOKENS += ["▁foo", "[E1"]
@@ -89,12 +85,8 @@ def test_texts_without_them_keep_ids_and_offsets(name):
 
 @pytest.mark.parametrize(("name", "allow_special"), first_of(diagonal([*PLAIN], [True, False])))
 def test_the_graph_gives_the_same(name, allow_special):
-    tokenizer, texts = TOKENIZERS[name], texts_with_tokens()
-    raw = [text.encode("utf-8", "surrogatepass") for text in texts] + [b"\xff[E1]\xe2\x82 US\xf0", b"covid\xff"]
-    expected = tokenizer(raw, return_offsets=True, allow_special=allow_special)
-    layer = tokenizer.as_layer(return_offsets=True, allow_special=allow_special)
-    for key, array in layer(tf.constant(raw)).items():
-        np.testing.assert_array_equal(array, expected[key], err_msg=key)
+    texts = [*texts_with_tokens(), b"\xff[E1]\xe2\x82 US\xf0", b"covid\xff"]
+    assert_same(TOKENIZERS[name], texts, return_offsets=True, allow_special=allow_special)
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -165,69 +157,3 @@ def test_a_token_must_be_left_after_the_clean_up():
         tokenizer.add_tokens("[e1]")
     assert tokenizer.add_tokens("[e1]", normalized=False) == 1
     assert tokenizer.tokenize("[E1][e1]") == ["[E1]", "[e1]"]
-
-
-@pytest.mark.parametrize("name", first_of(PLAIN))
-def test_they_are_saved(name, tmp_path):
-    tokenizer, texts = TOKENIZERS[name], texts_with_tokens()
-    tokenizer.save_pretrained(tmp_path / "a")
-    expected = [row.tolist() for row in tokenizer.encode_batch(texts)]
-    folders = [tmp_path / "a"]
-    if (tmp_path / "a" / TOKENIZERS_FILE).is_file():  # as transformers 5 saves them
-        folders.append(tmp_path / "b")
-        folders[1].mkdir()
-        (folders[1] / TOKENIZERS_FILE).write_bytes((tmp_path / "a" / TOKENIZERS_FILE).read_bytes())
-    for folder in folders:
-        restored = AlbertTokenizer.from_pretrained(folder)
-        assert restored.added_tokens == tokenizer.added_tokens
-        # A `tokenizer.json` has other scores for the pieces that the digit-comma rule splits.
-        assert restored.vocab_hash == tokenizer.vocab_hash or folder.name == "b"
-        assert [row.tolist() for row in restored.encode_batch(texts)] == expected
-
-
-def test_layers_are_saved_with_them(tmp_path):
-    tokenizer = TOKENIZERS["sentencepiece"]
-    texts = tf.constant(["[E1]Bill[/E1] COVID", "none"])
-    text = keras.Input((), dtype="string")
-    keras.Model(text, tokenizer.as_layer(max_length=12, padding="max_length")(text)).save(tmp_path / "m.keras")
-    restored = keras.saving.load_model(tmp_path / "m.keras")
-    expected = tokenizer(["[E1]Bill[/E1] COVID", "none"], max_length=12, padding="max_length")["input_ids"]
-    np.testing.assert_array_equal(restored(texts)["input_ids"], expected)
-
-
-def test_a_piece_that_is_an_added_token_too_is_named(tmp_path):
-    AlbertTokenizer.english().save_pretrained(tmp_path)
-    entries = {"124": _entries(content="the"), "4": _entries(content="[MASK]", normalized=False, special=True)}
-    change_json(tmp_path / CONFIG_FILE, added_tokens_decoder=entries)
-    with pytest.warns(UserWarning, match="the piece 'the' as an added token too.*ids of texts with it may differ"):
-        assert AlbertTokenizer.from_pretrained(tmp_path).added_tokens == {}
-
-
-def _entries(**changes):
-    return {"content": "[X]", "normalized": True, **changes}
-
-
-@pytest.mark.parametrize(
-    ("config", "ids", "sentence"),
-    [
-        ({"30000": _entries(), "2": _entries(content="[CLS]", normalized=False)}, None, None),
-        ({}, {"[X]": 30000, "[CLS]": 2}, None),
-        ({"30001": _entries()}, None, r"must follow those of the pieces, 30000.*\[30001\]"),
-        ({"30000": _entries(lstrip=True)}, None, r"'\[X\]' has lstrip, which is not supported"),
-        ({"30000": _entries(content="")}, None, "must be a string with visible characters"),
-        ({"x": _entries()}, None, "cannot be read.*save the tokenizer again"),
-        ({}, {"[X]": None}, "cannot be read.*save the tokenizer again"),
-        ([5], None, "cannot be read.*save the tokenizer again"),
-    ],
-    ids=str,
-)
-def test_files_of_transformers(tmp_path, config, ids, sentence):
-    AlbertTokenizer.english().save_pretrained(tmp_path)
-    change_json(tmp_path / CONFIG_FILE, added_tokens_decoder=config)
-    if ids is not None:
-        (tmp_path / "added_tokens.json").write_text(json.dumps(ids))
-    if sentence is None:
-        assert AlbertTokenizer.from_pretrained(tmp_path).added_tokens == {"[X]": 30000}
-    else:
-        with pytest.raises(ValueError, match=sentence):
-            AlbertTokenizer.from_pretrained(tmp_path)

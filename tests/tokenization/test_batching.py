@@ -9,8 +9,7 @@ import pytest
 from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.batching import BatchLayout, TokenRows, build_inputs
 from albert_tf.tokenization.interface import SpecialPieceIds
-
-from .golden import GOLDEN
+from tests.tokenization.golden import GOLDEN
 
 SPECIAL = SpecialPieceIds(pad=0, unk=1, cls=2, sep=3, mask=4)
 ARTICLE = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness"
@@ -107,8 +106,7 @@ def test_empty_batches():
         ({"pad_to_multiple_of": 7}, r"an integer that divides `max_length`\. Received: pad_to_multiple_of=7"),
         ({"pad_to_multiple_of": 0}, "Received: pad_to_multiple_of=0 for max_length=16"),
         ({"doc_stride": 0}, "from 1 to `max_length` - 2.* Received: doc_stride=0 for max_length=16"),
-        ({"doc_stride": 15}, "Received: doc_stride=15"),
-        ({"doc_stride": True}, "Received: doc_stride=True"),
+        *(({"doc_stride": wrong}, f"Received: doc_stride={wrong}") for wrong in (15, True)),
         ({"padding": "no"}, "`padding` must be"),
         *(({"max_length": wrong}, "`max_length` must be") for wrong in (2, 8.0, True)),
     ],

@@ -6,7 +6,6 @@ import unicodedata
 
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,13 +17,11 @@ from albert_tf.tokenization.wordpiece.graph import decode
 from albert_tf.tokenization.wordpiece.model import WordPieceModel
 from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
 from tests.parameters import diagonal, first_of
-
-from .test_training import KOREAN
-from .wordpiece_golden import korean
+from tests.tokenization.golden import KOREAN, train_plainly
+from tests.tokenization.wordpiece_golden import korean
 
 SYLLABLES = "".join(map(chr, range(0xAC00, 0xD7A4)))
 OPTIONS = list(itertools.product([False, True], repeat=2))
-SETTINGS = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": ["[CLS]", "[SEP]", "[MASK]"]}
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +60,8 @@ def test_switches_change_no_korean_id_in_python_or_in_the_graph(folder, lower, a
 
 
 def test_a_vocabulary_that_cannot_put_syllables_together_is_warned_of(folder):
-    sentencepiece.SentencePieceTrainer.Train(
-        input=str(folder / "korean.txt"), model_prefix=str(folder / "identity"), vocab_size=47, character_coverage=1.0,
-        normalization_rule_name="identity", minloglevel=2, **SETTINGS,
-    )  # fmt: skip
+    settings = {"vocab_size": 47, "character_coverage": 1.0, "normalization_rule_name": "identity"}
+    (folder / "identity.model").write_bytes(train_plainly(KOREAN * 20, **settings))
     with pytest.warns(UserWarning, match=r"`keep_accents` should be True .* Received: keep_accents=False for"):
         broken = AlbertTokenizer.from_pretrained(folder / "identity.model")
     assert broken.unk_token_id in broken.encode(KOREAN[0])
@@ -127,11 +122,8 @@ def test_letters_of_two_texts_make_no_syllable():
     rows = compose_in_graph(decode(tf.constant([text.encode() for text in texts]))).to_list()
     assert ["".join(map(chr, row)) for row in rows] == texts
     many = [*texts, *["\u1107\u1161\u11b8"] * 1000]
-    assert [row.tolist() for row in korean().encode_batch(many)] == [[1]] * 3 + [
-        [korean().pieces.index("바")],
-        [1],
-        [],
-    ] + [[korean().pieces.index("밥")]] * 1000
+    one, whole = ([korean().pieces.index(syllable)] for syllable in "바밥")
+    assert [row.tolist() for row in korean().encode_batch(many)] == [[1], [1], [1], one, [1], []] + [whole] * 1000
 
 
 def test_a_vocabulary_file_of_conjoining_letters_is_warned_of():

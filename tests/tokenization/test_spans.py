@@ -10,11 +10,24 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer, cut_text, find_tokens
+from tests.tokenization.golden import GOLDEN
+from tests.tokenization.wordpiece_golden import TOKENIZERS
 
-from .golden import GOLDEN
-from .wordpiece_golden import TOKENIZERS
-
-KOREAN = "임수경은 1989년 6월 30일 평양에 도착하였다. 카페 ＡＢＣ①에서 Café를 마셨다."
+KOREAN = {
+    "임수경은 1989년 6월 30일 평양에 도착하였다. 카페 ＡＢＣ①에서 Café를 마셨다.": [
+        "1989년",
+        "ＡＢＣ①에서",
+        "Café를",
+        "도착하였다.",
+    ],
+    "임수경은 평양에서, 안톤 체호프는 벚꽃 동산에서 Café를": [
+        "임수경은",
+        "평양에서",
+        "안톤 체호프는",
+        "벚꽃 동산에서",
+        "Café를",
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +50,6 @@ def test_no_answer_of_the_reference_is_lost(tokenizer, name, answers, longer):
             assert expected in cut
             found, uncut = found + 1, uncut + (cut != expected)
     assert (found, uncut) == (answers, longer)
-
-
-def test_answers_in_korean_are_cut_as_they_were_written(tokenizer):
-    offsets = tokenizer(KOREAN, return_offsets=True)["offsets"][0]
-    for answer in ("1989년", "ＡＢＣ①에서", "Café를", "도착하였다."):
-        start = KOREAN.index(answer)
-        assert cut_text(KOREAN, offsets, find_tokens(offsets, start, start + len(answer))) == answer
 
 
 # Runs of words with capital letters, as names are: borders of their first and last words, hyphens and quotes inside.
@@ -70,14 +76,14 @@ def test_entities_are_cut_from_the_text_that_they_stand_in(tokenizer):
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("kind", ["english", "lower", "cased"])
-def test_entities_in_korean(form, kind):
+def test_answers_and_entities_in_korean_are_cut_as_they_were_written(form, kind):
     tokenizer = AlbertTokenizer.english() if kind == "english" else TOKENIZERS[kind]
-    text = unicodedata.normalize(form, "임수경은 평양에서, 안톤 체호프는 벚꽃 동산에서 Café를")
-    offsets = tokenizer(text, return_offsets=True)["offsets"][0]
-    for entity in ("임수경은", "평양에서", "안톤 체호프는", "벚꽃 동산에서", "Café를"):
-        entity = unicodedata.normalize(form, entity)
-        start = text.index(entity)
-        assert cut_text(text, offsets, find_tokens(offsets, start, start + len(entity))) == entity
+    for text, parts in KOREAN.items():
+        text = unicodedata.normalize(form, text)
+        offsets = tokenizer(text, return_offsets=True)["offsets"][0]
+        for part in (unicodedata.normalize(form, part) for part in parts):
+            start = text.index(part)
+            assert cut_text(text, offsets, find_tokens(offsets, start, start + len(part))) == part
 
 
 def test_special_tokens_are_cut_to_nothing_and_never_found(tokenizer):

@@ -7,8 +7,7 @@ from albert_tf.tokenization import AlbertTokenizer
 from albert_tf.tokenization.wordpiece.model import WordPieceModel
 from albert_tf.tokenization.wordpiece.vocabulary import WordPieceOptions
 from tests.parameters import MadeOnce
-
-from .golden import GOLDEN
+from tests.tokenization.golden import GOLDEN
 
 WORD_END_PIECES = (
     *(
