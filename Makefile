@@ -125,22 +125,22 @@ test-backends: $(STAMP) .venv-jax/.installed .venv-torch/.installed
 	done
 
 # TensorFlow and JAX with the compilers of TPUs and of GPUs, which need neither.
-.venv-tpu/.installed .venv-gpu/.installed: .venv-%/.installed: tests/accelerators/requirements-%.txt pyproject.toml
+.venv-tpu/.installed .venv-gpu/.installed: .venv-%/.installed: tools/accelerators/requirements-%.txt pyproject.toml
 	$(call install,$(PYTHON) -m venv --clear,.venv-$*,--editable . --requirement $<)
 	@touch $@
 
 test-tpu test-gpu: test-%: .venv-%/.installed
 	for backend in tensorflow jax; do \
-		KERAS_BACKEND=$$backend .venv-$*/bin/python -m pytest --override-ini addopts=-ra tests/accelerators/test_$* \
+		KERAS_BACKEND=$$backend .venv-$*/bin/python -m pytest --override-ini addopts=-ra tools/accelerators/test_$* \
 			|| exit 1; \
 	done
 
-# They write tests/accelerators/tpu_memory.md, gpu_memory.md and gpu_programs.md.
+# They write tools/accelerators/tpu_memory.md, gpu_memory.md and gpu_programs.md.
 tpu-memory gpu-memory: %-memory: .venv-%/.installed
-	KERAS_BACKEND=tensorflow .venv-$*/bin/python -m tests.accelerators.memory $*
+	KERAS_BACKEND=tensorflow .venv-$*/bin/python -m tools.accelerators.memory $*
 
 gpu-programs: .venv-gpu/.installed
-	for backend in tensorflow jax; do KERAS_BACKEND=$$backend .venv-gpu/bin/python -m tests.accelerators.gpu_programs; done
+	for backend in tensorflow jax; do KERAS_BACKEND=$$backend .venv-gpu/bin/python -m tools.accelerators.gpu_programs; done
 
 # The oldest Keras that pyproject.toml allows, the newest, and what becomes the next; for a newer nightly, remove its
 # environment.

@@ -96,7 +96,7 @@ def activation_values(config: AlbertConfig, sequence_length: int, num_prediction
     `2 L F` (before and after the activation) and `N L^2` (attention probabilities). Dropout adds its masks, and the
     probabilities that it has changed. A framework that does not fuse normalisation and activation keeps more: the peak
     memory of TensorFlow on a CPU grows 1.5 (XLA) to 1.9 times as fast with the batch, measured with base at 128 tokens;
-    on GPUs it is what the compiler says, up to 4 % (`tests/accelerators/gpu_memory.md`).
+    on GPUs it is what the compiler says, up to 4 % (`tools/accelerators/gpu_memory.md`).
 
     Args:
         config: `AlbertConfig`.

@@ -37,7 +37,7 @@ ABOUT_KERAS = "keras_internals.py"
 OF_PYTHON = {"_asdict", "_fields", "_replace", "_exit"}
 MAX_FILE, MAX_FUNCTION = 400, 50
 # Whoever raises these says why in the commit.
-MAX_PACKAGE, MAX_TESTS = 37_953, 38_442
+MAX_PACKAGE, MAX_TESTS = 37_697, 35_746
 
 
 @functools.cache

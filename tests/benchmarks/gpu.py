@@ -237,7 +237,7 @@ def table(rows: list[dict]) -> str:
 
 
 def estimates_for(device: str) -> dict[tuple[str, ...], str]:
-    """Milliseconds of programs by side, program, preset and shape, from `tests/accelerators/gpu_programs.md`."""
+    """Milliseconds of programs by side, program, preset and shape, from `tools/accelerators/gpu_programs.md`."""
     text = (ROOT / "tests" / "accelerators" / "gpu_programs.md").read_text(encoding="utf-8")
     cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith(("| tensorflow", "| jax"))]
     sides = {"tensorflow": "ours_tf", "jax": "ours"}

@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 
 from albert_tf.data.finetuning.class_labels import with_names
-from albert_tf.data.finetuning.classification import read_texts
+from albert_tf.data.finetuning.classification import Columns, read_texts
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
 

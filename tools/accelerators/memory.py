@@ -16,7 +16,7 @@ import jax
 
 from albert_tf import AlbertConfig
 from albert_tf.layers import kernels
-from tests.accelerators import gpus, steps, tpus
+from tools.accelerators import gpus, steps, tpus
 
 FOLDER = pathlib.Path(__file__).parent
 MEASURED = FOLDER.parents[1] / "build"
@@ -48,7 +48,7 @@ def measured(kind: str, size: str, way: str, dtype: str) -> int:
     key, file = f"{size} {way} {dtype} {ROWS[size]}", MEASURED / f"{kind}_memory.json"
     known = json.loads(file.read_text()) if file.exists() else {}
     if key not in known:
-        from tests.accelerators import tensorflow_step
+        from tools.accelerators import tensorflow_step
 
         make = functools.partial(steps.pretraining, size, dtype=dtype, **OPTIONS[way])
         topology = gpus.topology("h100") if kind == "gpu" else tpus.slice_of("v5p", REPLICAS)

@@ -13,8 +13,8 @@ import keras
 from jax.experimental import topologies
 from jax.sharding import NamedSharding, PartitionSpec
 
-from tests.accelerators import steps
-from tests.accelerators.programs import Program
+from tools.accelerators import steps
+from tools.accelerators.programs import Program
 
 
 def compiled(make: Any, rows: int, topology: Any) -> tuple[Program, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jax.experimental import topologies
 
-from tests.accelerators.programs import Program
+from tools.accelerators.programs import Program
 
 TARGETS = pathlib.Path(__file__).parent / "targets"
 # Dense products of bfloat16, operations per second, from the makers' data sheets.

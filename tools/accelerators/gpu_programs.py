@@ -15,8 +15,8 @@ from unittest import mock
 import keras
 
 from albert_tf.layers import kernels
-from tests.accelerators import gpus, steps
-from tests.accelerators.programs import Program
+from tools.accelerators import gpus, steps
+from tools.accelerators.programs import Program
 
 TABLE = pathlib.Path(__file__).parent / "gpu_programs.md"
 TITLES = ("backend", "program", "preset", "shape", "GPU", "kernels", "GB moved", "GiB temporary", "ms, estimate")
@@ -56,9 +56,9 @@ class Case(NamedTuple):
         task, shapes = ("inference", {"shapes": SHAPES_OF_EXPORTS}) if task == "export" else (task, {})
         make = functools.partial(getattr(steps, task), self.size, self.length, **({"dropout": 0.0} if dropout else {}))
         if BACKEND == "jax":
-            from tests.accelerators import jax_step as step
+            from tools.accelerators import jax_step as step
         else:
-            from tests.accelerators import tensorflow_step as step
+            from tools.accelerators import tensorflow_step as step
         with as_with_a_gpu():
             return step.compiled(make, self.rows, gpus.topology(self.gpu), **shapes)[0]
 

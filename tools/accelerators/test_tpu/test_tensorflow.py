@@ -5,7 +5,7 @@ import functools
 import keras
 import pytest
 
-from tests.accelerators import steps, tpus
+from tools.accelerators import steps, tpus
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of steps of TensorFlow")
 
@@ -25,7 +25,7 @@ REPLICAS = 8
     ],
 )
 def test_a_step_never_leaves_the_chip_and_sums_each_gradient_once(task, size, chip, rows):
-    from tests.accelerators import tensorflow_step
+    from tools.accelerators import tensorflow_step
 
     program, model = tensorflow_step.compiled(
         functools.partial(getattr(steps, task), size, scan_layers=True), rows, tpus.slice_of(chip, REPLICAS)

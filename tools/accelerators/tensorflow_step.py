@@ -22,8 +22,8 @@ from albert_tf.layers import kernels
 from albert_tf.layers.kernels.tensorflow_gpu import CuDnnInShapes
 from albert_tf.training_step import apply_gradients
 from albert_tf.training_step.step import train_step
-from tests.accelerators import steps
-from tests.accelerators.programs import Program
+from tools.accelerators import steps
+from tools.accelerators.programs import Program
 
 
 class OneOfMany(tf.distribute.Strategy):

@@ -7,7 +7,7 @@ import jax
 import pytest
 from jax.experimental import topologies
 
-from tests.accelerators.programs import Program
+from tools.accelerators.programs import Program
 
 # Slices of 8 and of 256 chips: how many in each direction.
 TOPOLOGIES = {

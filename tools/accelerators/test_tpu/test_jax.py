@@ -6,8 +6,8 @@ import jax
 import keras
 import pytest
 
-from tests.accelerators import steps, tpus
-from tests.accelerators.programs import Program
+from tools.accelerators import steps, tpus
+from tools.accelerators.programs import Program
 
 pytestmark = pytest.mark.skipif(keras.backend.backend() != "jax", reason="of steps of JAX")
 
@@ -25,7 +25,7 @@ NUMBERS = {"pretraining": 2 + 1 + 3, "finetuning": 1 + 1 + 2}
     ],
 )
 def test_a_step_never_leaves_the_chips_and_sums_each_gradient_once(task, size, chip, count, rows):
-    from tests.accelerators import jax_step
+    from tools.accelerators import jax_step
 
     program, model = jax_step.compiled(
         functools.partial(getattr(steps, task), size, scan_layers=True), rows, tpus.slice_of(chip, count)

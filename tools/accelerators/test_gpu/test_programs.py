@@ -6,8 +6,8 @@ import pytest
 
 from albert_tf import AlbertConfig
 from albert_tf.costs import activation_values
-from tests.accelerators import gpu_programs, gpus, steps
-from tests.accelerators.programs import Program
+from tools.accelerators import gpu_programs, gpus, steps
+from tools.accelerators.programs import Program
 
 TOLERANCE = 0.03
 
@@ -33,7 +33,7 @@ def test_a_program_is_what_the_table_says(case):
 @pytest.mark.skipif(gpu_programs.BACKEND != "tensorflow", reason="JAX has one program for all devices")
 def test_a_step_under_a_strategy_is_two_programs():
     """Gradients and the update, between which replicas sum."""
-    from tests.accelerators import tensorflow_step
+    from tools.accelerators import tensorflow_step
 
     make = functools.partial(steps.pretraining, "base_v2", 128)
     with gpu_programs.as_with_a_gpu():
