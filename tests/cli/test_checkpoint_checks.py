@@ -58,45 +58,39 @@ def changed(file, change):
     return lambda folder: (folder / file).write_bytes(change((folder / file).read_bytes()))
 
 
+def configured(file, **changes):
+    return lambda folder: change_json(folder / file, **changes)
+
+
+def edited(edit):
+    return lambda folder: change_tensors(folder, edit)
+
+
 def swapped(content):
     return content.replace(b"[CLS]", b"[???]", 1).replace(b"[SEP]", b"[CLS]", 1).replace(b"[???]", b"[SEP]", 1)
 
 
 def spoilt(value):
-    return lambda folder: change_tensors(
-        folder, lambda tensors: tensors["albert.pooler.weight"].__setitem__((3, 4), value)
-    )
+    return edited(lambda tensors: tensors["albert.pooler.weight"].__setitem__((3, 4), value))
 
 
+def with_another_vocabulary(folder):
+    AlbertForMaskedLM(CONFIG.replace(vocab_size=29999)).save_pretrained(folder)
+
+
+SOP_BIAS = "sop_classifier.classifier.bias"
 CAPITALS = "The capital letters ABCDEFGHIJKLMNOPQRSTUVWXYZ are unknown"
 DAMAGE = {
     "cut": (changed("model.safetensors", lambda content: content[:-5]), "files", "or is damaged"),
-    "another config": (
-        lambda folder: change_json(folder / "config.json", intermediate_size=65),
-        "weights",
-        "other shapes (encoder/ffn_0_0/intermediate/kernel (32, 64) for (32, 65)",
-    ),
-    "half a head": (
-        lambda folder: change_tensors(folder, lambda tensors: tensors.pop("sop_classifier.classifier.bias")),
-        "weights",
-        "missing sentence_order/bias",
-    ),
+    "another config": (configured("config.json", intermediate_size=65), "weights", "kernel (32, 64) for (32, 65)"),
+    "half a head": (edited(lambda tensors: tensors.pop(SOP_BIAS)), "weights", "missing sentence_order/bias"),
     "NaN": (spoilt(np.nan), "values", "NaN or infinity in encoder/pooler/kernel; download"),
     "infinity": (spoilt(-np.inf), "values", "NaN or infinity in encoder/pooler/kernel; download"),
-    "another size": (
-        lambda folder: AlbertForMaskedLM(CONFIG.replace(vocab_size=29999)).save_pretrained(folder),
-        "vocabulary",
-        "vocab_size=29999, a vocabulary of 30000 pieces",
-    ),
+    "another size": (with_another_vocabulary, "vocabulary", "vocab_size=29999, a vocabulary of 30000 pieces"),
     "no model": (changed("spiece.model", lambda _: b"no model"), "vocabulary", "must be a SentencePiece model"),
-    "other ids": (
-        changed("spiece.model", swapped),
-        "special pieces",
-        "but this vocabulary has [CLS] at 3 for 2, [SEP] at 2 for 3; use",
-    ),
+    "other ids": (changed("spiece.model", swapped), "special pieces", "has [CLS] at 3 for 2, [SEP] at 2 for 3; use"),
     "cased": (
-        lambda folder: change_json(folder / "tokenizer_config.json", do_lower_case=False),
-        "capital letters",
+        *(configured("tokenizer_config.json", do_lower_case=False), "capital letters"),
         f"{CAPITALS}; load the tokenizer with do_lower_case=True",
     ),
 }

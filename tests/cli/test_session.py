@@ -133,16 +133,8 @@ main()
 
 @pytest.mark.exhaustive
 def test_real_tensorflow_and_exported_graphs_are_quiet(tmp_path):
-    command = (
-        "-m",
-        "albert_tf",
-        "export",
-        write_classifier(tmp_path / "model"),
-        "--name",
-        "mood",
-        "--output",
-        tmp_path,
-    )
+    command = ("-m", "albert_tf", "export", write_classifier(tmp_path / "model"), "--name", "mood")
+    command += ("--output", tmp_path)
     out, err = start(*command, TF_CPP_MIN_LOG_LEVEL="", CUDA_VISIBLE_DEVICES="").communicate(timeout=300)
     assert "SavedModel in" in out
     assert err == ""  # oneDNN writes of integers in graphs

@@ -29,20 +29,8 @@ def files(tmp_path_factory):
     (folder / "other_recipe" / "recipe.json").write_text("[1, 2]")
     (folder / "text.txt").write_text("It rained.\nIt stopped.\n\n" * 20)
     binary = bytes(range(256)) * 8
-    for suffix in [
-        "tsv",
-        "csv",
-        "jsonl",
-        "txt",
-        "txt.gz",
-        "toml",
-        "json",
-        "model",
-        "safetensors",
-        "h5",
-        "keras",
-        "bin",
-    ]:
+    suffixes = ("tsv", "csv", "jsonl", "txt", "txt.gz", "toml", "json", "model", "safetensors", "h5", "keras", "bin")
+    for suffix in suffixes:
         (folder / f"binary.{suffix}").write_bytes(binary)
         (folder / f"empty.{suffix}").write_bytes(b"")
     (folder / "table.parquet").write_bytes(b"PAR1" + binary)
@@ -140,10 +128,3 @@ def test_a_file_without_permission(files, call, monkeypatch):
             folder.chmod(mode)
     assert secret in sentence
     assert "permission" in sentence.lower()
-
-
-def test_an_export_is_told_from_a_checkpoint(files, monkeypatch):
-    monkeypatch.chdir(files)
-    for call in (FINETUNE, ("convert", "pretrained", "new", "--to", "google")):
-        call = tuple("exported" if argument in ("pretrained", "classifier") else argument for argument in call)
-        assert "exported is a SavedModel" in mistake(*call)

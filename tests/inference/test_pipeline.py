@@ -205,10 +205,7 @@ CHOICES = r"Row 0 of `choices` must be a list of texts"
         (("a", "b", "c"), r"takes text and text_pair\. Received: 'a', 'b', 'c'"),
         ((), r"takes text and text_pair\. Received: none of them"),
         (({"title": "a"},), r"takes text and text_pair\. Received: \{'title'"),
-        (
-            (pandas.DataFrame({"title": ["a"]}),),
-            r"Received: a DataFrame with the columns 'title'; give one of its columns, such as table\[name\]\.",
-        ),
+        ((pandas.DataFrame({"title": ["a"]}),), "a DataFrame with the columns 'title'; give one of its columns"),
     ],
 )
 def test_mistakes_are_explained(classifier, arguments, message):
@@ -223,10 +220,7 @@ def test_other_mistakes_are_explained(classifier, chooser, folders, tmp_path):
         (lambda: classifier("a", text="b"), r"takes text and text_pair\. Received: 'a', text\."),
         *((lambda choices=choices: chooser("a", choices), CHOICES) for choices in ("no", [], [5], None)),
         (lambda: chooser("a"), r"takes context and choices"),
-        (
-            lambda: albert_tf.pipeline("text-classification", "runs/x"),
-            r"which tells the task.*Received: 'text-classification', 'runs/x'; write",
-        ),
+        (lambda: albert_tf.pipeline("classification", "runs/x"), "which tells the task.*Received: 'classif.*'; write"),
         (lambda: albert_tf.pipeline(folders["classifier"], engine="torch"), "`engine` must be one of keras, tensorf"),
         (lambda: albert_tf.pipeline(folders["classifier"], batch_size=0), "`batch_size` must be an integer of at l"),
         (lambda: albert_tf.pipeline(nowhere), "nowhere does not exist; check the spelling"),

@@ -19,29 +19,11 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 TINY_MODEL = GOLDEN / "T1b_digit_comma" / "tiny.model"
 
 AWKWARD_TEXTS = [
-    "",
-    " ",
-    "\u3000\u2028\t\n",
-    "\0",
-    "a\0b",
-    "\u0301",
-    "\u0301\u0302 \u0301",
-    "[MASK] [CLS][SEP] <pad> <unk> <s>",
-    "▁ ▁▁a",
-    "½ cup of oﬃce ﬁrst ①②",
-    "１９９９， ９,９ 1999, 9,9",
-    "ÅngstrÖm café e\u0301",
-    "가각 ㄱㅏ ㅋㅋㅋ ﾡￂ ㉮\u11a8 \u1100\u1161\u11a8",
-    "שלום עולם مرحبا",
-    "👩\u200d👩\u200d👧 🇰🇷 \ufe0f",
-    "¨ ´ ¸ a¨b",
-    "\x1c\x85 \xa0x\x1f",
-    "İstanbul Straße ǅ",
-    "ো \u09c7\u09be \u0b92\u0bd7",
-    "x" * 1500,
-    "가" * 1000,
-    "\ud800",
-    "a\udfffb \ud83d x",
+    *("", " ", "\u3000\u2028\t\n", "\0", "a\0b", "\u0301", "\u0301\u0302 \u0301", "[MASK] [CLS][SEP] <pad> <unk> <s>"),
+    *("▁ ▁▁a", "½ cup of oﬃce ﬁrst ①②", "１９９９， ９,９ 1999, 9,9", "ÅngstrÖm café e\u0301"),
+    *("가각 ㄱㅏ ㅋㅋㅋ ﾡￂ ㉮\u11a8 \u1100\u1161\u11a8", "שלום עולם مرحبا", "👩\u200d👩\u200d👧 🇰🇷 \ufe0f"),
+    *("¨ ´ ¸ a¨b", "\x1c\x85 \xa0x\x1f", "İstanbul Straße ǅ", "ো \u09c7\u09be \u0b92\u0bd7"),
+    *("x" * 1500, "가" * 1000, "\ud800", "a\udfffb \ud83d x"),
 ]
 
 KOREAN = [

@@ -17,16 +17,8 @@ TOKENS = ["[E1]", "[/E1]", "covid", "New York", "Café", "myocardial infarction"
 TOKENS += ["▁foo", "[E1"]
 EXACT = ["US", "NaN"]
 VARIANTS = [
-    "COVID",
-    "us",
-    "café",
-    "CAFE\u0301",
-    "new york",
-    "[e1]",
-    "new  york",
-    "c\u0301ovid",
-    "ﬁcovidﬁ",
-    "ｃｏｖｉｄ",
+    *("COVID", "us", "café", "CAFE\u0301", "new york", "[e1]", "new  york"),
+    *("c\u0301ovid", "ﬁcovidﬁ", "ｃｏｖｉｄ"),
 ]
 
 

@@ -2,31 +2,20 @@
 
 import gzip
 import json
-import re
 import unicodedata
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.tokenization import AlbertTokenizer, cut_text, find_tokens
 from tests.tokenization.golden import GOLDEN
 from tests.tokenization.wordpiece_golden import TOKENIZERS
 
+DATES = "임수경은 1989년 6월 30일 평양에 도착하였다. 카페 ＡＢＣ①에서 Café를 마셨다."
+NAMES = "임수경은 평양에서, 안톤 체호프는 벚꽃 동산에서 Café를"
 KOREAN = {
-    "임수경은 1989년 6월 30일 평양에 도착하였다. 카페 ＡＢＣ①에서 Café를 마셨다.": [
-        "1989년",
-        "ＡＢＣ①에서",
-        "Café를",
-        "도착하였다.",
-    ],
-    "임수경은 평양에서, 안톤 체호프는 벚꽃 동산에서 Café를": [
-        "임수경은",
-        "평양에서",
-        "안톤 체호프는",
-        "벚꽃 동산에서",
-        "Café를",
-    ],
+    DATES: ["1989년", "ＡＢＣ①에서", "Café를", "도착하였다."],
+    NAMES: ["임수경은", "평양에서", "안톤 체호프는", "벚꽃 동산에서", "Café를"],
 }
 
 
@@ -50,28 +39,6 @@ def test_no_answer_of_the_reference_is_lost(tokenizer, name, answers, longer):
             assert expected in cut
             found, uncut = found + 1, uncut + (cut != expected)
     assert (found, uncut) == (answers, longer)
-
-
-# Runs of words with capital letters, as names are: borders of their first and last words, hyphens and quotes inside.
-_NAMES = re.compile(r"\b[A-Z]\w+(?:[ '’-][A-Z]\w+)*")
-
-
-def test_entities_are_cut_from_the_text_that_they_stand_in(tokenizer):
-    """Labels go from characters to tokens and back; in the graph, by the bytes of the same text."""
-    with gzip.open(GOLDEN / "Q1_squad_features" / "xquad_en.json.gz", "rt", encoding="utf-8") as file:
-        texts = [paragraph["context"] for page in json.load(file)["data"] for paragraph in page["paragraphs"]]
-    in_graph = tokenizer.as_layer(max_length=10_000, return_offsets=True)(tf.constant(texts))["offsets"].numpy()
-    found = inside = 0
-    for text, in_bytes in zip(texts, in_graph, strict=True):
-        offsets = tokenizer(text, max_length=10_000, return_offsets=True)["offsets"][0]
-        names = list(_NAMES.finditer(text))
-        tokens = [find_tokens(offsets, *name.span()) for name in names]
-        for name, own in zip(names, tokens, strict=True):
-            cut = cut_text(text, offsets, own)
-            start, end = (len(text[:place].encode()) for place in name.span())
-            assert find_tokens(in_bytes, start, end) == own
-            found, inside = found + 1, inside + (cut != name[0])
-    assert (found, inside) == (539, 0)
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])

@@ -103,7 +103,7 @@ class Plain:
         return layer_norm(x + residual)  # `ops.add` takes a residual without rows for a bias
 
 
-def _by_heads(qkv, mask) -> tuple:
+def _by_heads(qkv, mask) -> tuple[Any, Any, Any, Any]:
     """Queries, keys and values [B, N, L, H], and the bias of a mask; arguments as in `Plain.attend`."""
     if isinstance(qkv, list):
         query, key, value = (ops.transpose(tensor, (0, 2, 1, 3)) for tensor in qkv)  # [B, L, N, H] each

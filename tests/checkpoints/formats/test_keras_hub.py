@@ -119,10 +119,7 @@ NOT_HDF5 = r"is not a valid HDF5 file of Keras \("
         (with_config(vocabulary_size=301), r"word_embeddings \(300, 16\) for \(301, 16\)"),
         (with_config(num_inner_repetitions=2), "missing encoder/attention_0_1/query/kernel"),
         (with_config(num_heads=5), "hidden_size=32, num_attention_heads=5"),
-        (
-            lambda folder: change_json(folder / "config.json", class_name="BertBackbone"),
-            "has class_name='BertBackbone', which is neither a model of this package",
-        ),
+        (lambda folder: change_json(folder / "config.json", class_name="Bert"), "class_name='Bert', which is neither"),
         (without_heads, "no num_heads .*download it again"),
         (lambda folder: (folder / "config.json").write_text("[1]"), r"config\.json holds list where an object is"),
         (lambda folder: (folder / "config.json").unlink(), r"has no config\.json beside it"),

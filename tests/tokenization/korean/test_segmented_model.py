@@ -19,17 +19,9 @@ from tests.tokenization.golden import KOREAN
 # Written by hand: nouns, particles, stems and endings of the first sentences of `KOREAN`.
 MORPHEMES = ["나|는 어제 친구|와 함께 밥|을 먹|었|다|.", "친구|는 오늘 학교|에 가서 책|을 읽|었|다|."]
 AWKWARD = [
-    "",
-    " ",
-    "\0",
-    "가" * 1200,
-    "\u0301\u0302",
-    "مرحبا 나는",
-    "👨‍👩‍👧는 좋다",
-    "[MASK]는 말이다",
-    "a  b\u200b나는",
+    *("", " ", "\0", "가" * 1200, "\u0301\u0302", "مرحبا 나는", "👨‍👩‍👧는 좋다", "[MASK]는 말이다"),
+    *("a  b\u200b나는", "ㅋㅋㅋ했엌"),
 ]
-AWKWARD += ["ㅋㅋㅋ했엌"]
 
 
 @pytest.fixture(scope="module")

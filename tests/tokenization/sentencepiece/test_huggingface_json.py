@@ -195,7 +195,7 @@ def test_words_are_as_long_as_the_file_lets_them_be(tmp_path):
 
 
 REPLACE = {"type": "Replace", "pattern": {"String": "a"}, "content": "b"}
-STEPS = r"tokenizer\.json .*the steps {} with the prefix '##' cannot"
+STEPS = "the steps BertNormalizer, {} with the prefix '##' cannot"
 
 
 @pytest.mark.parametrize(
@@ -203,15 +203,12 @@ STEPS = r"tokenizer\.json .*the steps {} with the prefix '##' cannot"
     [
         (
             lambda content: content["normalizer"]["normalizers"].append(REPLACE),
-            STEPS.format("BertNormalizer, Replace, BertPreTokenizer"),
+            STEPS.format("Replace, BertPreTokenizer"),
         ),
-        (
-            lambda content: content.update(pre_tokenizer={"type": "Whitespace"}),
-            STEPS.format("BertNormalizer, Whitespace"),
-        ),
+        (lambda content: content.update(pre_tokenizer={"type": "Whitespace"}), STEPS.format("Whitespace")),
         (
             lambda content: content["normalizer"]["normalizers"][0].update(clean_text=False),
-            r"tokenizer\.json .* not cleaned \(clean_text = false\) cannot be reproduced",
+            r"\(clean_text = false\) cannot be",
         ),
     ],
     ids=["normalizer", "pre-tokenizer", "not cleaned"],
