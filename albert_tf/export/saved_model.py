@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.data.finetuning.text_counts import count_texts
 from albert_tf.export.checks import check_length, without_none
 from albert_tf.export.model_card import write_model_card
-from albert_tf.export.serve_base import ServedModel
+from albert_tf.export.serve_base import Form, ServedModel
 from albert_tf.export.versions import publish, version_folder
 from albert_tf.files.atomic import temporary_folder, tensorflow_writes
 from albert_tf.files.exports import SAVED_MODEL
@@ -19,7 +19,6 @@ from albert_tf.files.urls import location
 from albert_tf.inference.folder import ModelFolder, load_folder
 from albert_tf.inference.loading import TOKENIZER_FOLDER
 from albert_tf.layers.kernels import in_full_float32
-from albert_tf.models.base import AlbertBase
 from albert_tf.tasks.sequence_classification.settings import Threshold
 from albert_tf.tasks.table import TASKS, WindowsName
 
@@ -90,39 +89,31 @@ def export_saved_model(
     """
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"`precision` must be 'float32' or 'bfloat16'. Received: precision={precision!r}.")
-    source = model_folder(source)
+    form, source = Form(frozen, xla, flash_attention, attention), model_folder(source)
     loaded = load_folder(source)
     if max_length is not None:
         check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
-    changes = {"max_length": max_length, "threshold": threshold, "windows": windows, "pair_column": pair_column}
-    loaded = loaded.changed(**without_none(**changes))
+    changes = without_none(max_length=max_length, threshold=threshold, windows=windows, pair_column=pair_column)
+    loaded = loaded.changed(**changes)
     folder = version_folder(location(output), name, version, SAVED_MODEL)
-    exact = served_model(loaded)
     is_exact = precision == "float32"
-    served = exact if is_exact else served_model(dataclasses.replace(loaded, model=_in_bfloat16(loaded.model)))
-    if attention:
-        served.add_attention()
-    if frozen:
-        served.freeze()
-    if xla or flash_attention:
-        served.use_xla(flash_attention)
+    served = served_model(loaded if is_exact else load_folder(source, precision).changed(**changes), form)
     with temporary_folder(folder) as partial:
         with tensorflow_writes(folder):
             tf.saved_model.save(served, str(partial), signatures=served.signatures())
         loaded.tokenizer.save_pretrained(partial / TOKENIZER_FOLDER)
         restored = tf.saved_model.load(str(partial))
-        difference = _checked_difference(exact, restored, is_exact)
-        form = {"precision": precision, "frozen": frozen, "xla": xla or flash_attention}
-        form |= {"lengths": served.lengths, "largest_difference": difference}
-        write_model_card(partial, loaded, name, source, license, form)
+        difference = _checked_difference(served_model(loaded, Form()), restored, is_exact)
+        facts = {"precision": precision, "frozen": frozen, "xla": form.compiled, "lengths": served.lengths}
+        write_model_card(partial, loaded, name, source, license, {**facts, "largest_difference": difference})
         folder = publish(partial, folder, may_increment=version is None)
     return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
 
 
-def served_model(loaded: ModelFolder) -> ServedModel:
+def served_model(loaded: ModelFolder, form: Form) -> ServedModel:
     """The object that is exported for a model."""
     module, _, kind = next(task.serving for task in TASKS if task.model == type(loaded.model).__name__).partition(".")
-    return getattr(importlib.import_module(f"albert_tf.export.{module}"), kind)(loaded)
+    return getattr(importlib.import_module(f"albert_tf.export.{module}"), kind)(loaded, form)
 
 
 @in_full_float32()
@@ -139,12 +130,3 @@ def _checked_difference(exact: ServedModel, restored: Any, is_exact: bool) -> fl
             f"{BFLOAT16_TOLERANCE}). Nothing was written; export the model in float32."
         )
     return difference
-
-
-def _in_bfloat16(model: AlbertBase) -> AlbertBase:
-    """A copy whose weights and computation are bfloat16."""
-    copy = type(model).from_config({**model.get_config(), "dtype": "bfloat16"})
-    arrays = model.arrays_by_path()
-    for path, variable in copy.variables_by_path().items():
-        variable.assign(arrays[path])
-    return copy

@@ -4,6 +4,7 @@ Letters: B batch, R rows (B, or more if long texts are read in windows), L seque
 """
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,8 +29,27 @@ MAX_ATTENTION_TOKENS = 64
 _FLASH_ROWS = 256
 
 
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """How the graph of an export computes; attributes are arguments of `export_saved_model`."""
+
+    frozen: bool = False
+    xla: bool = False
+    flash_attention: bool = False
+    attention: bool = False
+
+    @property
+    def compiled(self) -> bool:
+        """Whether XLA compiles the network."""
+        return self.xla or self.flash_attention
+
+
 class ServedModel(tf.Module):
     """Weights and tokenizer, and the signatures that every model has; a subclass computes the answers.
+
+    Args:
+        loaded: the model.
+        form: how it computes.
 
     Attributes:
         text_ranks: rank of the string tensors that `serving_default` takes, by name.
@@ -39,72 +59,68 @@ class ServedModel(tf.Module):
 
     text_ranks: Mapping[str, int] = {"text": 1}
     token_rank = 2
-    lengths: tuple[int, ...] = ()
 
-    def __init__(self, loaded: ModelFolder):
+    def __init__(self, loaded: ModelFolder, form: Form):
         super().__init__()
         self._settings: Any = loaded.settings
         self._loaded = loaded  # not tracked, so that only weights are saved, not the Keras model
-        self.weights = [variable.value for variable in loaded.model.weights]
+        self._form = form
+        self._check_form()
         self.tokenizer = loaded.tokenizer.as_layer(max_length=self._settings.max_length)
-        self.compute: Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]] = self.network
-        self._with_attention = False
-        # A scope for calls of the model, in which the weights of a frozen one are constants.
+        self.weights = [variable.value for variable in loaded.model.weights]
+        # A scope for calls of the model, in which the weights of a frozen one are constants that all signatures share.
         self._scope: Callable[[], contextlib.AbstractContextManager] = contextlib.nullcontext
-        self._kernels = Plain()  # an export also runs on other processors than the one here
+        if form.frozen:
+            constants = [(variable, tf.convert_to_tensor(variable.value)) for variable in loaded.model.weights]
+            self._scope = lambda: keras.StatelessScope(constants)
+            self.weights = []
+        self.lengths = padded_lengths(self._settings.max_length) if form.compiled else ()
+        self._kernels = self._chosen_kernels()
+        self.compute = self._chosen_compute()
 
-    def add_attention(self) -> None:
-        """Adds the signature `attention`."""
-        if self.token_rank != 2:
-            kind = type(self._loaded.model).__name__
-            raise ValueError(f"`attention` must be False for {kind}, which reads several rows at once.")
-        if self._loaded.model.config.attention != "full":
+    def _check_form(self) -> None:
+        """Raises ValueError if the model cannot have this form, or this machine cannot check it."""
+        model, form = self._loaded.model, self._form
+        if form.attention and self.token_rank != 2:
+            raise ValueError(f"`attention` must be False for {type(model).__name__}, which reads several rows at once.")
+        if form.attention and model.config.attention != "full":
             raise ValueError("`attention` must be False for block-local attention, which is not between all tokens.")
-        self._with_attention = True
-
-    def freeze(self) -> None:
-        """Makes the weights constants, which all signatures share; in bfloat16 those of the graph itself.
-
-        oneDNN packs the latter once, see `constant_weights.py`.
-        """
-        model = self._loaded.model
-        size = num_bytes(model)
-        if size > MAX_BYTES:
+        if form.frozen and (size := num_bytes(model)) > MAX_BYTES:
             raise ValueError(f"A frozen graph must not be larger than 2 GB. Received: weights of {size:,} bytes.")
-        constants = [(variable, tf.convert_to_tensor(variable.value)) for variable in model.weights]
-        self.weights = []
-        self._scope = lambda: keras.StatelessScope(constants)
-        self._kernels = OneDnn(low_precision_logits=False)  # exact wherever the graph runs
-        if model.compute_dtype == "bfloat16":
-            self._kernels, weights = OneDnn(), ConstantWeights(model)
-
-            def compute(inputs):
-                with weights():
-                    return self.network(inputs)
-
-            # Once in the file for all signatures with these inputs.
-            constant = tf.function(compute, autograph=False)
-            self.compute = lambda inputs: constant(inputs)
-
-    def use_xla(self, flash_attention: bool = False) -> None:
-        """Compiles the network, not the operations on strings, for few shapes, which its inputs are padded to.
-
-        Args:
-            flash_attention: bool. Whether cuDNN attends, where it can.
-
-        Raises:
-            ValueError: cuDNN cannot attend in float32 or on this machine, which is to check it.
-        """
-        is_half = self._loaded.model.compute_dtype == "bfloat16"
-        if flash_attention and (lack := lacks_flash_attention() if is_half else "precision='float32'"):
+        is_half = model.compute_dtype == "bfloat16"
+        if form.flash_attention and (lack := lacks_flash_attention() if is_half else "precision='float32'"):
             raise ValueError(f"`flash_attention` needs precision='bfloat16', and a GPU that has it, but {lack}.")
-        compiled = tf.function(self.network, jit_compile=True, autograph=False)
-        self.lengths = padded_lengths(self._settings.max_length)
-        longest, pad = self._loaded.model.config.max_position_embeddings, self._loaded.tokenizer.pad_token_id
-        lengths = sorted({*self.lengths, *padded_lengths(longest)})  # the signature `tokens` takes longer rows
-        rows = [1 << exponent for exponent in range(_FLASH_ROWS.bit_length())]
-        self._kernels = CuDnnInShapes(list(itertools.product(rows, lengths)) if flash_attention else ())
-        self.compute = lambda inputs: in_few_shapes(compiled, inputs, lengths, pad)
+
+    def _padded_lengths(self) -> list[int]:
+        """The lengths of all shapes that are compiled; the signature `tokens` takes longer rows than texts have."""
+        return sorted({*self.lengths, *padded_lengths(self._loaded.model.config.max_position_embeddings)})
+
+    def _chosen_kernels(self) -> Plain:
+        if self._form.flash_attention:
+            rows = [1 << exponent for exponent in range(_FLASH_ROWS.bit_length())]
+            return CuDnnInShapes(list(itertools.product(rows, self._padded_lengths())))
+        if self._form.xla:
+            return CuDnnInShapes()
+        if self._form.frozen:  # exact in float32 wherever the graph runs
+            return OneDnn(low_precision_logits=self._loaded.model.compute_dtype == "bfloat16")
+        return Plain()  # an export also runs on other processors than the one here
+
+    def _chosen_compute(self) -> Callable[[Mapping[str, tf.Tensor]], dict[str, tf.Tensor]]:
+        """The network: compiled by XLA, with the weights in its own graph, or as it is."""
+        model, pad = self._loaded.model, self._loaded.tokenizer.pad_token_id
+        if self._form.compiled:
+            compiled = tf.function(self.network, jit_compile=True, autograph=False)
+            return lambda inputs: in_few_shapes(compiled, inputs, self._padded_lengths(), pad)
+        if not self._form.frozen or model.compute_dtype != "bfloat16":
+            return self.network
+        weights = ConstantWeights(model)  # which oneDNN packs once
+
+        def compute(inputs):
+            with weights():
+                return self.network(inputs)
+
+        constant = tf.function(compute, autograph=False)  # once in the file for all signatures with these inputs
+        return lambda inputs: constant(inputs)
 
     def signatures(self) -> dict[str, Any]:
         """The signatures by name."""
@@ -116,7 +132,7 @@ class ServedModel(tf.Module):
             "tokenize": traced(lambda **texts: self.model_inputs(encode(texts)), **texts),
             "tokens": traced(lambda **ids: self.outputs(self._checked(ids)), **ids),
         }
-        if self._with_attention:
+        if self._form.attention:
             functions["attention"] = traced(lambda **texts: self.attention(encode(texts)), **texts)
         model = self._loaded.model
         if hasattr(model, "labels") and getattr(model, "problem", "") != "regression":

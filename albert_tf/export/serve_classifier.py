@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import window_stride
 from albert_tf.export.checks import SAMPLES
-from albert_tf.export.serve_base import ServedModel
+from albert_tf.export.serve_base import Form, ServedModel
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.tasks.multiple_choice.choices import MAX_STATEMENT_LENGTH
 
@@ -19,8 +19,8 @@ from albert_tf.tasks.multiple_choice.choices import MAX_STATEMENT_LENGTH
 class ServedClassifier(ServedModel):
     """The exported object of a classifier."""
 
-    def __init__(self, loaded: ModelFolder):
-        super().__init__(loaded)
+    def __init__(self, loaded: ModelFolder, form: Form):
+        super().__init__(loaded, form)
         self.text_ranks = {"text": 1, "text_pair": 1} if self._settings.pair_column is not None else {"text": 1}
         if self._settings.windows is not None:
             stride = window_stride(self._settings.max_length, self._settings.doc_stride)

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.export.serve_base import ServedModel, traced
+from albert_tf.export.serve_base import Form, ServedModel, traced
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.tasks.masked_lm.task import MASK, TOP, SentenceOrder, no_mask_message
@@ -19,8 +19,8 @@ _SAMPLES = ("A [MASK] text.", "[MASK]", "The last [MASK] of this longer text, wi
 class ServedMaskedLM(ServedModel):
     """The exported object of a pretrained or masked-LM model."""
 
-    def __init__(self, loaded: ModelFolder):
-        super().__init__(loaded)
+    def __init__(self, loaded: ModelFolder, form: Form):
+        super().__init__(loaded, form)
         self._masked_tokenizer = loaded.tokenizer.as_layer(max_length=self._settings.max_length, allow_special=True)
 
     def signatures(self):

@@ -9,7 +9,7 @@ Letters: B questions, R windows of all passages, L sequence, K starts, J ends of
 import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import IMPOSSIBLE, window_stride
-from albert_tf.export.serve_base import ServedModel
+from albert_tf.export.serve_base import Form, ServedModel
 from albert_tf.export.windows import WindowTensors, bytes_of, cut
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.inference.network import INPUTS
@@ -24,8 +24,8 @@ class ServedAnswers(ServedModel):
 
     text_ranks = {"question": 1, "context": 1}
 
-    def __init__(self, loaded: ModelFolder):
-        super().__init__(loaded)
+    def __init__(self, loaded: ModelFolder, form: Form):
+        super().__init__(loaded, form)
         stride = window_stride(self._settings.max_length, self._settings.doc_stride)
         self._doc_stride = stride
         self._longest_question = question_length(self._settings.max_length, self._settings.max_question_length)

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.finetuning.encoded import window_stride
-from albert_tf.export.serve_base import ServedModel
+from albert_tf.export.serve_base import Form, ServedModel
 from albert_tf.export.windows import WindowTensors, bytes_of, cut, parts_of
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.metrics.entities import entity_tags, split_tag
@@ -24,8 +24,8 @@ _LETTER = r"[\pL\pM\pN_]"
 class ServedTags(ServedModel):
     """The exported object of a model of token classification; computes what the `decode` of its task does."""
 
-    def __init__(self, loaded: ModelFolder):
-        super().__init__(loaded)
+    def __init__(self, loaded: ModelFolder, form: Form):
+        super().__init__(loaded, form)
         stride = window_stride(self._settings.max_length, self._settings.doc_stride)
         self._doc_stride = stride
         self.tokenizer = loaded.tokenizer.as_layer(self._settings.max_length, return_offsets=True, doc_stride=stride)

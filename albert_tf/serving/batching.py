@@ -53,14 +53,7 @@ class _Row:
 
 
 class Batcher:
-    """Runs an engine in a thread of its own, one batch at a time.
-
-    Args:
-        model: its name, for the metrics.
-        engine: Engine.
-        options: ServerOptions.
-        metrics: Metrics.
-    """
+    """Runs an engine in a thread of its own, one batch at a time; `model` is its name in the metrics."""
 
     def __init__(self, model: str, engine: Engine, options: ServerOptions, metrics: Metrics):
         self._model, self._engine, self._options, self._metrics = model, engine, options, metrics

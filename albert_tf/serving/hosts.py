@@ -49,13 +49,15 @@ class Hosts:
                 f"The host {host[:100]!r} is not served here; address the server as localhost, or start it with "
                 f"--allowed-host {name[:100] or 'NAME'}."
             )
-        site = name if origin is None else _name_in(origin.partition("://")[2])
-        if site != name and not self._is_known(site):
-            return (
-                f"Pages of {origin[:100]!r} may not use this server; if they are yours, start it with "
-                f"--allowed-host {site[:100] or 'NAME'}."
-            )
-        return None
+        if origin is None:
+            return None
+        site = _name_in(origin.partition("://")[2])
+        if site == name or self._is_known(site):
+            return None
+        return (
+            f"Pages of {origin[:100]!r} may not use this server; if they are yours, start it with "
+            f"--allowed-host {site[:100] or 'NAME'}."
+        )
 
     def _is_known(self, name: str) -> bool:
         return name in self.names or is_loopback(name)

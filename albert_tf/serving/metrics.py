@@ -15,14 +15,7 @@ CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 
 
 class Metrics:
-    """What a server counts, by model.
-
-    Attributes:
-        batch_rows: rows of a batch.
-        waiting_rows: rows that wait for a batch.
-        cut_texts: texts of which a part was left out.
-        empty_texts: texts without tokens.
-    """
+    """What a server counts, by model."""
 
     def __init__(self) -> None:
         self._registry = registry = prometheus_client.CollectorRegistry()

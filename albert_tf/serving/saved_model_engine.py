@@ -69,23 +69,18 @@ def load(folder: pathlib.Path, threads: int | None = None, precision: str = "aut
     restored = restore(folder)
     check_takes_texts(folder, restored.signatures)
     try:
-        return SavedModelEngine(restored, _task_of(folder), _compiled_lengths(folder))
+        lengths = optional_json(folder / SETTINGS_FILE).get("lengths", ())  # for which XLA compiles
+        return SavedModelEngine(restored, _task_of(folder), lengths)
     except TypeError as error:
         raise ValueError(f"{folder} could not be loaded ({error}); export the model again.") from None
 
 
 def _task_of(folder: pathlib.Path) -> TextTask | None:
     """What the export makes of texts; None for the SavedModel of another program."""
-    vocabulary = folder / TOKENIZER_FOLDER
-    if not has_file(folder / SETTINGS_FILE) or not vocabulary.is_dir():
+    if not has_file(folder / SETTINGS_FILE) or not (folder / TOKENIZER_FOLDER).is_dir():
         return None
     settings = read_settings(folder)
-    return task_class(settings.task)(AlbertTokenizer.from_pretrained(vocabulary), settings)
-
-
-def _compiled_lengths(folder: pathlib.Path) -> Sequence[int]:
-    """The lengths of the shapes for which XLA compiles an export of this version."""
-    return optional_json(folder / SETTINGS_FILE).get("lengths", ())
+    return task_class(settings.task)(AlbertTokenizer.from_pretrained(folder / TOKENIZER_FOLDER), settings)
 
 
 def _specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:

@@ -31,38 +31,23 @@ _logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Version:
-    """A complete version on disk.
-
-    Attributes:
-        model: name of the model.
-        number: version number.
-        folder: its folder.
-        stamp: changes with the files in it, so that one that was copied too slowly to load at first is tried again.
-    """
+    """A complete version on disk."""
 
     model: str
     number: int
     folder: pathlib.Path
-    stamp: int
+    stamp: int  # changes with the files in it, so that one that was copied too slowly to load at first is tried again
 
 
 @dataclasses.dataclass(eq=False)
 class ServedVersion:
-    """A version in memory.
-
-    Attributes:
-        version: Version.
-        engine: Engine.
-        batcher: merges its requests.
-        requests: number of requests that hold it.
-        replaced: whether another version is served instead; it is released after its last request.
-    """
+    """A version in memory."""
 
     version: Version
     engine: Engine
-    batcher: Batcher
-    requests: int = 0
-    replaced: bool = False
+    batcher: Batcher  # merges its requests
+    requests: int = 0  # that hold it
+    replaced: bool = False  # by another version; it is released after its last request
 
 
 class ModelRoot:
@@ -119,16 +104,12 @@ class ModelRoot:
         return sorted(versions, key=lambda version: (version.number, version.folder.name), reverse=True)
 
     def _children(self, folder: pathlib.Path) -> list[pathlib.Path]:
-        """The folders in `folder`; what cannot be read is skipped."""
-        children = []
-        for child in folder.iterdir():
-            if child.name.startswith(".") or not child.is_dir():
-                continue
-            if not os.access(child, os.R_OK | os.X_OK):  # such as lost+found
-                self._report(f"{child} is ignored: the server may not read it.")
-            else:
-                children.append(child)
-        return children
+        """The folders in `folder`; what cannot be read, such as lost+found, is skipped."""
+        folders = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")]
+        readable = [child for child in folders if os.access(child, os.R_OK | os.X_OK)]
+        for child in set(folders) - set(readable):
+            self._report(f"{child} is ignored: the server may not read it.")
+        return readable
 
     def _report(self, message: str) -> None:
         if message not in self._reported:

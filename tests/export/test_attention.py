@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from albert_tf.export import export_saved_model, serve_base
 from albert_tf.export.saved_model import served_model
+from albert_tf.export.serve_base import Form
 from albert_tf.export.serve_classifier import ServedClassifier
 from albert_tf.inference.folder import load_folder
 from tests.parameters import first_of
@@ -42,7 +43,7 @@ def test_probabilities_of_a_saved_model_are_the_models(exports, folders):
 @pytest.mark.parametrize("kind", first_of([kind for kind in KINDS if kind != "classifier"]))
 def test_every_kind_of_model_has_it(folders, kind):
     loaded = load_folder(folders[kind])
-    served = served_model(loaded)
+    served = served_model(loaded, Form())
     texts = {name: tf.constant(TEXTS[name]) for name in KINDS[kind]}
     check(served.attention(served.encode(texts)), loaded, kind)
 
@@ -75,7 +76,7 @@ def check(outputs, loaded, kind):
 def test_only_the_first_tokens_of_long_texts_are_returned(folders, monkeypatch):
     monkeypatch.setattr(serve_base, "MAX_ATTENTION_TOKENS", 6)
     loaded = load_folder(folders["classifier"])
-    served = ServedClassifier(loaded)
+    served = ServedClassifier(loaded, Form())
     outputs = served.attention(served.encode({"text": tf.constant([LONG])}))
     tokens, attention, _ = expected_of(loaded, [LONG])
     assert [token.decode() for token in outputs["tokens"].numpy()[0]] == tokens[0][:6]
