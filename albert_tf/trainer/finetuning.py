@@ -118,7 +118,8 @@ class _FinetuneRun:
 
 def _read(options: FinetuneOptions, folder: pathlib.Path, devices: Devices, show_progress: bool) -> _FinetuneRun:
     """Reads the examples and makes the models; nothing is written."""
-    task: Any = learned_task(options.task)(None, options.settings)  # its tokenizer and further settings come below
+    kind: Any = learned_task(options.task)
+    task = kind(None, options.settings)  # its tokenizer and further settings come below
     examples = {"train": task.read(options.train), "dev": task.read_dev(options.dev)}
     arguments = task.model_arguments(examples["train"])
     keras.utils.set_random_seed(options.seed)

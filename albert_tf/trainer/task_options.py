@@ -173,9 +173,9 @@ class TrainingOptions(ComputeOptions):
         total = -(-steps_per_epoch * self.epochs // interval) * interval
         if total >= MAX_COUNT:
             raise ValueError(f"`epochs` must give less than {MAX_COUNT:,} updates. Received: epochs={self.epochs:,}.")
-        values = {**dict.fromkeys(("log_every", "evaluate_every", "save_every"), interval), "num_train_steps": total}
+        values: dict[str, Any] = dict.fromkeys(("log_every", "evaluate_every", "save_every"), interval)
         values |= self.model_dump(include={"batch_size", *ComputeOptions.model_fields})
-        return TrainingRecipe(**values, keep_checkpoints=1, best_metric=best_metric)
+        return TrainingRecipe(**values, num_train_steps=total, keep_checkpoints=1, best_metric=best_metric)
 
 
 class FinetuneOptions(TrainingOptions, OptimizerOptions, DataOptions, ModelOptions):
