@@ -8,6 +8,7 @@ import json
 import math
 import pathlib
 import time
+import warnings
 from typing import Any
 
 import keras
@@ -114,15 +115,23 @@ class MetricsLog(keras.callbacks.Callback):
 
     Args:
         file: a `.jsonl` file.
+        expected_lines: number of lines when the checkpoint was saved; warns if there are fewer.
     """
 
-    def __init__(self, file: pathlib.Path):
+    def __init__(self, file: pathlib.Path, expected_lines: int = 0):
         super().__init__()
-        self.file = file
+        self.file, self.expected_lines = file, expected_lines
 
     def on_train_begin(self, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         entries = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
+        if len(entries) < self.expected_lines:
+            warnings.warn(
+                f"{self.file} has only {len(entries)} of the {self.expected_lines} lines written before step {step}; "
+                "restore it from a copy to recover the others.",
+                stacklevel=2,
+            )
+        self.expected_lines = 0
         if self.file.exists():
             atomic_write(self.file, "".join(map(_line, entries)).encode())
 

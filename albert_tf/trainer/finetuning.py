@@ -177,7 +177,7 @@ class _Trained:
 
 def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -> _Trained:
     """Trains to the end; raises TrainingStopped if interrupted."""
-    options, task, model = run.options, run.task, run.model
+    options, task, model, metrics_file = run.options, run.task, run.model, run.folder / METRICS_FILE
     with count_texts() as of_dev:
         current = ModelFolder(task.tokenizer, task.settings, model=model, traces_first=True)
         evaluate = task.evaluator(current.compute, run.examples["dev"])
@@ -202,10 +202,10 @@ def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -
             teacher=run.teacher,
         )
         folder, metadata = run.folder / CHECKPOINTS_FOLDER, {"recipe": run.recipe}
-        state = TrainingState(folder, model, training, metadata, higher_is_better=True)
+        state = TrainingState(folder, model, training, metadata, metrics_file, higher_is_better=True)
         state.restore(saved)
     log = f"val_{task.main_score}"
-    history = [entry[log] for entry in read_metrics(run.folder / METRICS_FILE)][: state.step // training.log_every]
+    history = [entry[log] for entry in read_metrics(metrics_file)][: state.step // training.log_every]
     evaluations = Evaluate(evaluate, log, history, options, devices)
     if not evaluations.is_exhausted:
         rows = min(options.batch_size, len(train.lengths) / steps)  # without copies
@@ -242,7 +242,7 @@ def _callbacks(
     if not devices.is_chief:
         return callbacks
     callbacks += [
-        MetricsLog(run.folder / METRICS_FILE),
+        MetricsLog(run.folder / METRICS_FILE, state.metrics_lines),
         TensorBoardLog(run.folder / LOGS_FOLDER),
         SaveState(state),
     ]

@@ -202,7 +202,9 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
             jit_compile=training.jit_compile,
         )
         metadata = {"recipe": run.values, "data": run.data_facts, "network": run.network}
-        state = TrainingState(run.output / CHECKPOINTS_FOLDER, model, training, metadata)
+        state = TrainingState(
+            run.output / CHECKPOINTS_FOLDER, model, training, metadata, metrics_file=run.output / METRICS_FILE
+        )
         state.restore(saved, run.allow_changed)
     if devices.is_chief:
         write_recipe(run.output, run.values)
@@ -252,7 +254,7 @@ def _callbacks(run: _PretrainRun, state: TrainingState, devices: Devices) -> lis
         GradientLog(),
         SpeedLog(tokens_per_step),
         # Before SaveState: on resume, metrics after the checkpoint are rewritten, but earlier ones are not.
-        MetricsLog(file),
+        MetricsLog(file, state.metrics_lines),
         TensorBoardLog(run.output / LOGS_FOLDER, training.evaluate_every if training.histograms else None),
         stop,
         SaveState(state),

@@ -16,6 +16,7 @@ from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.session import user_errors
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.trainer import load_recipe, parse_recipe, pretrain, pretraining
+from albert_tf.trainer.callbacks import MetricsLog
 from albert_tf.trainer.devices import connect, explain_out_of_memory
 from albert_tf.trainer.pretraining import unigram_entropy
 from albert_tf.trainer.run_folder import read_metrics
@@ -126,6 +127,23 @@ def stop_at(step: int, recipe, run: pathlib.Path, told: int = signal.SIGTERM, **
             pretraining, "_callbacks", lambda *arguments, own=pretraining._callbacks: [*own(*arguments), Terminator()]
         )
         return pretrain(recipe, run, show_progress=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"), [(0, "has only 0 of the 6 lines"), (4, "has only 4 of the 6 lines"), (None, "has only 0")]
+)
+def test_lost_metrics_are_said(pipeline, finished, tmp_path, kept, said):
+    run = pathlib.Path(shutil.copytree(finished.model_folder.parent, tmp_path / "run"))
+    file = run / "metrics.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.unlink() if kept is None else file.write_text("".join(lines[:kept]))
+    model = keras.Sequential()
+    model.compile()
+    model.optimizer.iterations.assign(60)
+    log = MetricsLog(file, json.loads((run / "checkpoints/step-60/state.json").read_text())["metrics_lines"])
+    log.set_model(model)
+    with pytest.warns(UserWarning, match=said):
+        log.on_train_begin()
 
 
 @pytest.mark.parametrize("name", ["recipe.json", "metrics.jsonl"])
