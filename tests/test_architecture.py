@@ -37,24 +37,23 @@ ABOUT_KERAS = "keras_internals.py"
 OF_PYTHON = {"_asdict", "_fields", "_replace", "_exit"}
 MAX_FILE, MAX_FUNCTION = 400, 50
 # Whoever raises these says why in the commit.
-MAX_PACKAGE, MAX_TESTS = 37_659, 35_499
+MAX_PACKAGE, MAX_TESTS = 37_677, 35_516
 
 # Modules of 100 lines and more whose tests are in files of other names; a list that only becomes shorter.
 TESTED_ELSEWHERE = """
 checkpoints/formats/tensorflow.py checkpoints/names.py checkpoints/sentence_modules.py cli/tables.py
 data/finetuning/forms.py export/onnx_folder.py export/onnx_graph.py export/serve_base.py
-export/serve_question_answering.py export/serve_tags.py export/windows.py files/mirrors.py
-inference/loading.py keras_internals.py layers/attention.py layers/base.py layers/heads.py
-layers/kernels/plain.py layers/kernels/tensorflow_cpu.py layers/kernels/tensorflow_gpu.py layers/qa_head.py
-models/losses.py models/preprocessor.py models/pretrained.py models/pretraining.py optimizers/adamw.py
-serving/engine.py tasks/masked_lm/task.py tasks/outputs.py tasks/question_answering/task.py
-tasks/sentence_embedding/task.py tasks/sequence_classification/evaluation.py
-tasks/sequence_classification/settings.py tasks/sequence_classification/task.py
-tasks/token_classification/evaluation.py tasks/token_classification/task.py tokenization/interface.py
-tokenization/splitting_graph.py tokenization/wordpiece/cleanup.py tokenization/wordpiece/vocabulary.py
-trainer/callbacks.py trainer/checkpoint_files.py trainer/evaluation.py trainer/fit_loop.py
-trainer/optimizer_recipe.py trainer/run_folder.py trainer/run_state.py training_step/accumulation.py
-training_step/execution.py training_step/step.py training_step/step_monitor.py
+export/serve_question_answering.py export/serve_tags.py export/windows.py files/mirrors.py inference/loading.py
+keras_internals.py layers/attention.py layers/base.py layers/heads.py layers/kernels/plain.py
+layers/kernels/tensorflow_cpu.py layers/kernels/tensorflow_gpu.py layers/qa_head.py models/losses.py
+models/preprocessor.py models/pretrained.py models/pretraining.py optimizers/adamw.py serving/engine.py
+tasks/masked_lm/task.py tasks/outputs.py tasks/question_answering/task.py tasks/sentence_embedding/task.py
+tasks/sequence_classification/evaluation.py tasks/sequence_classification/settings.py
+tasks/sequence_classification/task.py tasks/token_classification/evaluation.py tasks/token_classification/task.py
+tokenization/interface.py tokenization/splitting_graph.py tokenization/wordpiece/cleanup.py
+tokenization/wordpiece/vocabulary.py trainer/callbacks.py trainer/checkpoint_files.py trainer/evaluation.py
+trainer/fit_loop.py trainer/optimizer_recipe.py trainer/run_folder.py trainer/run_state.py
+training_step/accumulation.py training_step/execution.py training_step/step.py training_step/step_monitor.py
 """
 
 
