@@ -60,7 +60,7 @@ format: $(STAMP)
 # The site, in site/; a broken link, a missing docstring or a source on the network is an error.
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(STAMP)
-	$(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python -m mkdocs build --strict
 	@$(BIN)/python -m tests.docs.site site
 	@echo "python3 -m http.server -d site 8000 shows it at http://127.0.0.1:8000/ (opened as a file, it has no search)"
 
