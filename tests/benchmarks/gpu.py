@@ -238,7 +238,7 @@ def table(rows: list[dict]) -> str:
 
 def estimates_for(device: str) -> dict[tuple[str, ...], str]:
     """Milliseconds of programs by side, program, preset and shape, from `tools/accelerators/gpu_programs.md`."""
-    text = (ROOT / "tests" / "accelerators" / "gpu_programs.md").read_text(encoding="utf-8")
+    text = (ROOT / "tools" / "accelerators" / "gpu_programs.md").read_text(encoding="utf-8")
     cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith(("| tensorflow", "| jax"))]
     sides = {"tensorflow": "ours_tf", "jax": "ours"}
     return {(sides[row[0]], *row[1:4]): row[-1] for row in cells if row[4].upper() in device}
