@@ -5,9 +5,9 @@ import re
 import tempfile
 from pathlib import Path
 
-# By the path of the file; those of tables in memory begin with "the".
+# By the path of the file.
 ORIGINS: dict[Path, str] = {}
-STANDARD_INPUT = "standard input"
+IN_MEMORY: set[Path] = set()  # files whose rows are numbered as those of the table in memory that they were made of
 # Of a path as of a URL, which has one slash; patterns such as `s3://bucket/part-?.txt` have no secrets.
 # A password may have a slash, unless it looks like the port of a host.
 _USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2})(?:[^/\s]*|[^/\s:@\[]+:(?!\d*/)[^\s?#@]*)@")
@@ -32,7 +32,7 @@ def process_folder() -> Path:
 
 def is_in_memory(path: Path) -> bool:
     """Whether the file was made of a table in memory."""
-    return ORIGINS.get(path, "").startswith("the ")
+    return path in IN_MEMORY
 
 
 def name_of(path: Path) -> str:

@@ -19,7 +19,7 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import TABLE_SUFFIXES, is_table, listed, read_rows
 from albert_tf.files.atomic import could_not_write
 from albert_tf.files.encodings import text_lines
-from albert_tf.files.origins import ORIGINS, name_of, process_folder, where
+from albert_tf.files.origins import IN_MEMORY, ORIGINS, name_of, process_folder, where
 from albert_tf.files.text import decompressed
 from albert_tf.files.urls import is_url, local_copy
 
@@ -119,9 +119,8 @@ def _of_file(path: pathlib.Path, table: TableFormat) -> pathlib.Path | None:
             file.writelines(decompressed(path))
         ORIGINS[copy] = name_of(path)
         return _of_file(copy, table) or copy
-    if path.suffix.lower() != ".txt" or not path.is_file():
-        return None
-    if not next(text_lines(path, table.encoding), "").startswith("__label__"):
+    is_text = path.suffix.lower() == ".txt" and path.is_file()
+    if not is_text or not next(text_lines(path, table.encoding), "").startswith("__label__"):
         return None
     rows = (_labelled(path, *line) for line in enumerate(text_lines(path, table.encoding), start=1))
     return _written(rows, f"the lines of {name_of(path)}")
@@ -175,6 +174,7 @@ def _written(data: Any, origin: str) -> pathlib.Path:
     finally:
         path.unlink(missing_ok=True)
     ORIGINS[final] = origin
+    IN_MEMORY.add(final)
     return final
 
 
