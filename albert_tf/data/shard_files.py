@@ -125,6 +125,10 @@ def read_document_shard(path: Path) -> TokenizedDocuments:
     records = dict(zip(DOCUMENT_ARRAYS, read_records(path)))
     if len(records) < len(DOCUMENT_ARRAYS):
         raise DamagedShardError(ShardFault(path, len(records), "the file ends before the record"))
-    arrays = {name: np.frombuffer(records[name], dtype) for name, dtype in DOCUMENT_ARRAYS.items()}
+    return as_documents({name: np.frombuffer(records[name], dtype) for name, dtype in DOCUMENT_ARRAYS.items()})
+
+
+def as_documents(arrays: Mapping[str, npt.NDArray]) -> TokenizedDocuments:
+    """The documents that the arrays of `DOCUMENT_ARRAYS` hold."""
     tokens = arrays["tokens"].astype(np.int32, copy=False)
     return TokenizedDocuments.from_lengths(tokens, arrays["segments"], arrays["documents"], arrays["keys"])

@@ -38,14 +38,13 @@ from albert_tf.data.preparation.tokenized_cache import (
     cache_arrays,
     check_counts,
     count_caches,
-    load_cache,
     local_cache,
     warn_of_losses,
 )
 from albert_tf.data.pretraining.examples import make_examples
 from albert_tf.data.pretraining.packing import pack_examples
 from albert_tf.data.pretraining.pairs import Pairs, make_pairs
-from albert_tf.data.shard_files import write_document_shard, write_records
+from albert_tf.data.shard_files import as_documents, write_document_shard, write_records
 from albert_tf.files.atomic import atomic_open, exclusive_lock
 from albert_tf.files.text import find_files
 from albert_tf.files.urls import is_remote, location, make_folder, remove_tree, with_urls
@@ -287,14 +286,15 @@ def _write_shard(context: PrepareContext, number: int) -> None:
     kind = "pretraining" if options.format == "examples" else "documents"
     path = options.output_dir / f"{kind}-{number:05d}-of-{options.num_shards:05d}.tfrecord"
     with local_cache(context.workspace, number) as cache, atomic_open(path) as file:
+        arrays = cache_arrays(cache, options.drop_repeated)
+        documents = as_documents(arrays)
         if options.format == "documents":
-            arrays = cache_arrays(cache, options.drop_repeated)
             write_document_shard(file, arrays)
             # The number of examples per epoch, with which training can seek to any of them.
-            examples = len(make_pairs(load_cache(cache, options.drop_repeated), [0], options))
+            examples = len(make_pairs(documents, [0], options))
             statistics, records = ExampleStatistics(examples=examples), len(arrays)
         else:
-            statistics, records = _write_examples(file, load_cache(cache, options.drop_repeated), context)
+            statistics, records = _write_examples(file, documents, context)
     shard = Shard(name=path.name, bytes=path.stat().st_size, records=records, statistics=statistics)
     Workspace(options.output_dir).save(f"shard-{number}", shard)
 

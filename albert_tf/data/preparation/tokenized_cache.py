@@ -111,20 +111,13 @@ def append_to_cache(folder: Path, arrays: Arrays) -> None:
 def cache_arrays(folder: Path, drop_repeated: bool) -> dict[str, npt.NDArray]:
     """Memory-maps the arrays of a cache; where equal documents are left out but for the first, loads them."""
     arrays = {name: np.asarray(np.memmap(folder / name, dtype, "r")) for name, dtype in DOCUMENT_ARRAYS.items()}
-    _, first = np.unique(arrays["keys"], return_index=True)
-    if not drop_repeated or len(first) == len(arrays["keys"]):
+    if not drop_repeated:
         return arrays
-    documents = np.isin(np.arange(len(arrays["keys"])), first)
+    documents = np.isin(np.arange(len(arrays["keys"])), np.unique(arrays["keys"], return_index=True)[1])
     segments = np.repeat(documents, arrays["documents"])
     tokens = np.repeat(segments, arrays["segments"])
     kept = {"keys": documents, "documents": documents, "segments": segments, "tokens": tokens}
     return {name: array[kept[name]] for name, array in arrays.items()}
-
-
-def load_cache(folder: Path, drop_repeated: bool) -> TokenizedDocuments:
-    """Loads the documents of a cache; see `cache_arrays`."""
-    arrays = cache_arrays(folder, drop_repeated)
-    return TokenizedDocuments.from_lengths(arrays["tokens"], arrays["segments"], arrays["documents"], arrays["keys"])
 
 
 class Counts(BaseModel):
@@ -168,7 +161,7 @@ def count_caches(workspace: Path, options: PrepareOptions, unknown_id: int) -> C
         if not cache_folder(workspace, shard).is_dir():
             continue
         with local_cache(workspace, shard) as folder:
-            keys = cache_arrays(folder, False)["keys"]
+            keys = cache_arrays(folder, drop_repeated=False)["keys"]
             repeated += len(keys) - len(np.unique(keys))
             arrays = cache_arrays(folder, options.drop_repeated)
             documents[shard], tokens[shard] = len(arrays["documents"]), len(arrays["tokens"])

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from albert_tf.data.documents import Document, read_documents
 from albert_tf.data.preparation.tokenized_cache import (
     append_to_cache,
+    cache_arrays,
     cut_segment,
-    load_cache,
     split_by_shard,
     tokenize_documents,
 )
+from albert_tf.data.shard_files import as_documents
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.small_corpus import CORPUS
 
@@ -66,7 +67,7 @@ def test_the_cache_gives_back_what_was_put_in(tmp_path):
     in_shards = [[document for document in documents if document.key % 3 == shard] for shard in range(3)]
     assert all(in_shards)
     for shard in range(3):
-        check_equal(load_cache(tmp_path / str(shard), drop_repeated=False), tokenize(in_shards[shard]))
+        check_equal(as_documents(cache_arrays(tmp_path / str(shard), drop_repeated=False)), tokenize(in_shards[shard]))
 
 
 def check_equal(loaded, expected):
