@@ -25,6 +25,7 @@ from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import LastBatch, TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
 from albert_tf.files.atomic import exclusive_lock, write_json
+from albert_tf.files.hub import model_folder
 from albert_tf.files.json import finite, has_file
 from albert_tf.files.origins import name_of
 from albert_tf.files.urls import location
@@ -118,6 +119,8 @@ class _FinetuneRun:
 
 def _read(options: FinetuneOptions, folder: pathlib.Path, devices: Devices, show_progress: bool) -> _FinetuneRun:
     """Reads the examples and makes the models; nothing is written."""
+    models = {name: model_folder(path) for name in ("pretrained", "teacher") if (path := getattr(options, name))}
+    options = options.model_copy(update=models)  # downloaded once, and of one revision
     kind: Any = learned_task(options.task)
     task = kind(None, options.settings)  # its tokenizer and further settings come below
     examples = {"train": task.read(options.train), "dev": task.read_dev(options.dev)}
@@ -135,10 +138,10 @@ def _read(options: FinetuneOptions, folder: pathlib.Path, devices: Devices, show
     # All options and what was chosen for those that are None, but hashes instead of paths.
     paths = {"output", "pretrained", "teacher", "train", "dev", "add_tokens"}
     files = {name: identity(getattr(options, name)) for name in examples}
-    models = {"pretrained": {**_identity(model), "vocab_hash": task.tokenizer.vocab_hash}}
-    models |= {} if teacher is None else {"teacher": _identity(teacher)}
+    weights = {"pretrained": {**_identity(model), "vocab_hash": task.tokenizer.vocab_hash}}
+    weights |= {} if teacher is None else {"teacher": _identity(teacher)}
     recipe = {**options.model_dump(mode="json", exclude=paths), **chosen, "labels": arguments.get("labels")}
-    return _FinetuneRun(options, folder, show_progress, task, examples, model, teacher, {**recipe, **files, **models})
+    return _FinetuneRun(options, folder, show_progress, task, examples, model, teacher, {**recipe, **files, **weights})
 
 
 def _identity(model: AlbertBase) -> dict[str, Any]:
@@ -311,7 +314,7 @@ def _restore_best(run: _FinetuneRun, trained: _Trained) -> None:
 
 
 def _notes(run: _FinetuneRun, trained: _Trained, evaluation: Evaluation) -> Iterator[str]:
-    """What is wrong with data or result."""
+    """Sentences about mistakes in the data and about a model that learnt nothing."""
     train, dev = run.examples["train"], run.examples["dev"]
     yield from run.task.notes(train)
     for name, counts in trained.counts.items():

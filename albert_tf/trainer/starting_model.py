@@ -4,7 +4,6 @@ from typing import Any
 
 from albert_tf import checkpoints, models
 from albert_tf.config import AlbertConfig
-from albert_tf.files.hub import model_folder
 from albert_tf.inference.folder import load_folder
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.distillation import check_teacher
@@ -20,7 +19,7 @@ LARGE = 512  # hidden width from which a learning rate for small models is too h
 
 def load_tokenizer(options: ModelOptions) -> AlbertTokenizer:
     """The pretrained model's tokenizer, with the tokens to add."""
-    path = model_folder(options.pretrained)  # a folder, or the prefix of a checkpoint
+    path = options.pretrained  # a folder, or the prefix of a checkpoint
     tokenizer = AlbertTokenizer.from_pretrained(path if path.is_dir() else path.parent)
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
