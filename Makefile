@@ -174,7 +174,7 @@ soak: $(STAMP)
 	$(BIN)/python -m tools.soak.training
 
 soak-serving: $(STAMP)
-	$(BIN)/python -m tools.soak_serving
+	$(BIN)/python -m tools.soak.serving
 
 # A scheduler and workers of Dask of which one is killed, a bucket whose server fails, workers that die five times.
 test-cluster: $(STAMP)

@@ -1,6 +1,6 @@
 """Two minutes of requests to `albert-tf serve`, some of them malformed, while new versions arrive; `make soak-serving`.
 
-Usage: python -m tools.soak_serving [SECONDS]
+Usage: python -m tools.soak.serving [SECONDS]
 
 Every answer must be that of the first version to 1e-5, every malformed request an error of the client, and the server's
 memory in the last quarter at most 5 % above that in the second.
