@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import numpy as np
 
-    from albert_tf.data.finetuning.tables import FilledRows
+    from albert_tf.data.finetuning.table_format import TableFormat
 
 ROWS_AT_ONCE = 4096
 _Example = tuple[int, int, str, str | None]  # its number, its line, its text, the second one of a pair
@@ -103,7 +103,7 @@ def _read(
 ) -> tuple[str, str, bool, Iterator[_Example]]:
     """What a table was recognised as, what its rows are counted in, whether it has pairs, and its examples."""
     from albert_tf.data.finetuning.table_format import TableFormat
-    from albert_tf.data.finetuning.tables import FilledRows
+    from albert_tf.data.finetuning.tables import describe_table
     from albert_tf.files.origins import name_of, unit_of
 
     options = {**trained, **source.options}
@@ -118,11 +118,10 @@ def _read(
     if renames is None:
         renames = {theirs: ours for theirs, ours in options["rename_columns"].items() if ours in (text, pair)}
     table = TableFormat(options["header"], False, options.get("encoding"), options.get("delimiter"), renames)
-    rows = FilledRows(path, table)
-    count = sum(1 for _ in _examples(rows, text, pair))  # a damaged row is refused before any prediction
+    count = sum(1 for _ in _examples(path, table, text, pair))  # a damaged row is refused before any prediction
     unit = "line" if unit_of(path) == "line" else "row"
-    form = ", ".join([f"{count:,} texts", *rows.describe()])
-    return form, unit, pair is not None, _examples(rows, text, pair)
+    form = ", ".join([f"{count:,} texts", *describe_table(path, table)])
+    return form, unit, pair is not None, _examples(path, table, text, pair)
 
 
 def _trained(model: Any) -> dict[str, Any]:
@@ -133,11 +132,13 @@ def _trained(model: Any) -> dict[str, Any]:
     return {name: getattr(model.model.settings, name, default) for name, default in defaults.items()}
 
 
-def _examples(rows: "FilledRows", text_column: str, pair_column: str | None) -> Iterator[_Example]:
+def _examples(path: Path, table: "TableFormat", text_column: str, pair_column: str | None) -> Iterator[_Example]:
     """The examples of a table. Rows that are left out have numbers, too, so that numbers are those of the table."""
-    for count, row in enumerate(rows):
+    from albert_tf.data.finetuning.tables import read_rows
+
+    for row in read_rows(path, table):
         pair = None if pair_column is None else row.text(pair_column, "--pair-column")
-        yield count + rows.num_empty, row.line, row.text(text_column, "--text-column"), pair
+        yield row.index, row.line, row.text(text_column, "--text-column"), pair
 
 
 def _standard_input(form: str, source: Source, scratch: Path) -> Path:

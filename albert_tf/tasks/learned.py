@@ -90,11 +90,9 @@ class LearnedTask(TextTask[SettingsT]):
 
     Attributes:
         predictions_file: name of the file of predictions.
-        stored_ids: folder for the ids of examples; None: they are in memory.
     """
 
     predictions_file: str
-    stored_ids: pathlib.Path | None = None
 
     @property
     @abc.abstractmethod

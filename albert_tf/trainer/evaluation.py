@@ -1,11 +1,8 @@
 """Evaluates a fine-tuned model of any task on a file of examples."""
 
-import contextlib
 import dataclasses
 import pathlib
 import sys
-import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 from albert_tf.data.finetuning.example_sources import as_file
@@ -48,9 +45,7 @@ def evaluate_folder(
     if predictions is not None:
         check_output("predictions", predictions, data, path)
     examples = task.read_dev(pathlib.Path(path))
-    with _stored_ids(task):
-        evaluate = task.evaluator(compute, examples)
-    evaluation = evaluate()
+    evaluation = task.evaluator(compute, examples)()
     if predictions is not None:
         task.write_predictions(location(predictions), examples, evaluation)
     if show_progress:
@@ -87,20 +82,10 @@ def predict_folder(
     path = as_file(data, "dev", task.settings.table)
     check_output("output", output, data, path)
     examples = task.read_unlabelled(pathlib.Path(path))
-    with _stored_ids(task):
-        predict = task.predictor(compute, examples)
-    task.write_predictions(location(output), examples, predict())
+    task.write_predictions(location(output), examples, task.predictor(compute, examples)())
     if show_progress:
         print(examples.form, file=sys.stderr)
     return len(examples)
-
-
-@contextlib.contextmanager
-def _stored_ids(task: LearnedTask) -> Iterator[None]:
-    """A folder for ids, which are mapped when it is removed, so that a process that is killed later leaves nothing."""
-    with tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True) as folder:
-        task.stored_ids = pathlib.Path(folder)
-        yield
 
 
 def _load(

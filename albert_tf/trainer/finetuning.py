@@ -42,10 +42,9 @@ from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_che
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
 from albert_tf.trainer.finetune_callbacks import Evaluate
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.fit_loop import TrainingStopped, fit, removed_at_end
+from albert_tf.trainer.fit_loop import TrainingStopped, fit
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
-    IDS_FOLDER,
     LOGS_FOLDER,
     METRICS_FILE,
     REPORT_FILE,
@@ -89,8 +88,6 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         if devices.is_chief:
             stack.enter_context(exclusive_lock(folder))
         check_folder(folder, run.recipe)
-        if devices.is_chief:
-            stack.enter_context(removed_at_end(folder / IDS_FOLDER))
         stack.enter_context(devices.explain_worker_failure())
         saved = _starting_point(run, devices)
         if has_file(folder / REPORT_FILE):
@@ -133,7 +130,6 @@ def _read(options: FinetuneOptions, folder: pathlib.Path, devices: Devices, show
         teacher = load_teacher(options, model, task.tokenizer)
     chosen = {"max_length": max_length(task, model), **task.learnt_settings(examples["train"])}
     task.settings = task.settings.with_facts(**{**facts_of(model), "task": options.task, **chosen})
-    task.stored_ids = folder / IDS_FOLDER
     chosen["learning_rate"] = options.learning_rate or default_rate(model.config)
     # All options and what was chosen for those that are None, but hashes instead of paths.
     paths = {"output", "pretrained", "teacher", "train", "dev", "add_tokens"}

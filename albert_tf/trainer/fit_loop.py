@@ -3,12 +3,9 @@
 One reporting interval, `log_every` updates, is one Keras epoch.
 """
 
-import contextlib
-import pathlib
-import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -27,20 +24,6 @@ class TrainingStopped(RuntimeError):  # noqa: N818
     def __init__(self, step: int, signal_number: int):
         super().__init__(f"Interrupted at step {step:,}; the state was saved, and the same command resumes.")
         self.exit_status = 128 + signal_number
-
-
-@contextlib.contextmanager
-def removed_at_end(folder: pathlib.Path) -> Iterator[None]:
-    """Removes a folder, but not if the run was stopped, and will be resumed."""
-    is_over = True
-    try:
-        yield
-    except TrainingStopped:
-        is_over = False
-        raise
-    finally:
-        if is_over:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def fit(

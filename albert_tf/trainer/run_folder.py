@@ -24,7 +24,6 @@ REPORT_FILE = "metrics.json"  # of fine-tuning
 CHECKPOINTS_FOLDER = "checkpoints"
 LOGS_FOLDER = "logs"  # of TensorBoard
 MODEL_FOLDER = "model"
-IDS_FOLDER = ".ids"  # of examples; left by a killed run, as is a recipe under its temporary name
 _MAX_METRICS_BYTES = 1 << 30
 _RESTORE = "restore it from a copy, or give another folder"
 
@@ -54,7 +53,7 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
     """
     if set("[\\") & set(str(folder)):  # TensorFlow takes the path of a checkpoint for a pattern
         raise ValueError(f"The path of {folder} must not have '[' or '\\'; use another folder.")
-    for name in (LOGS_FOLDER, CHECKPOINTS_FOLDER, MODEL_FOLDER, IDS_FOLDER):
+    for name in (LOGS_FOLDER, CHECKPOINTS_FOLDER, MODEL_FOLDER):
         if (folder / name).exists() and not (folder / name).is_dir():
             raise ValueError(f"{folder / name} is a file, but a run needs a folder there; move the file away.")
     if has_file(folder / RECIPE_FILE, _RESTORE):
@@ -70,7 +69,8 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         if changes:
             warnings.warn(f"The recipe of {folder} has changed: {'; '.join(changes)}.", stacklevel=2)
         return
-    if folder.exists() and any(not path.name.startswith((IDS_FOLDER, f".{RECIPE_FILE}.")) for path in folder.iterdir()):
+    # A killed run may leave the recipe under its temporary name.
+    if folder.exists() and any(not path.name.startswith(f".{RECIPE_FILE}.") for path in folder.iterdir()):
         raise ValueError(f"{folder} holds other files; the output folder must be new or empty.")
 
 

@@ -73,7 +73,7 @@ def test_a_spreadsheet_is_read_as_in_fine_tuning_and_its_lines_are_named(folders
     data.write_text("\ufeffNo;Date;Review Text\r\n1;;fine\r\n;;\r\n;;\r\n4;;bad\r\n", encoding="utf-8")
     code, printed, err = run("predict", run_folder, "--data", data, "--output", output)
     assert (code, printed) == (0, f"2 predictions in {output}\n")
-    assert err == "2 texts, separated by ';', 2 empty rows left out\n"
+    assert err == "2 texts, separated by ';'\n"
     with output.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     probabilities = ["probability of a", "probability of b"]
@@ -234,7 +234,11 @@ def test_standard_input_is_not_guessed_at(folders, monkeypatch):
     assert [(row["line"], row["text"]) for row in rows] == list(enumerate(lines, 1))
     assert all(set(row) == {"line", "text", "score"} for row in rows)
     for options, content, message in (
-        (("csv",), "id,review\n1,fine\n", "standard input has no column 'text'; its columns are 'id', 'review'."),
+        (
+            ("csv",),
+            "id,review\n1,fine\n",
+            "standard input, line 2, has no column 'text'; its columns are 'id'",
+        ),
         (("jsonl",), '{"review": "fine"}\n', "standard input, line 1, has no column 'text'"),
         (("csv",), 'text,label\n"a"b,c\n', "standard input, line 2, is not valid CSV"),
         (("jsonl", "--set", "delimiter=;"), '{"text": "a"}\n', "is not for .jsonl tables. Received: standard input"),

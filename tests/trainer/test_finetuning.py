@@ -273,7 +273,7 @@ def bad_files(files):
         ({"main_score": "f1", "labels": ("a", "b", "c")}, "must not be 'f1' for 3 classes"),
         ({"epochs": 10**9}, "`epochs` must give less than 2,147,483,648 updates. Received: epochs=1,000,000,000"),
         ({"max_length": 65}, "max_length=65, max_position_embeddings=64"),
-        ({"text_column": "sentence"}, r"few\.tsv has no column 'sentence'; .* --text-column"),
+        ({"text_column": "sentence"}, r"few\.tsv, line 2, has no column 'sentence'; .* --text-column"),
         ({"pretrained": "nowhere"}, "nowhere"),
         ({"pretrained": "small"}, "vocab_size=100, a vocabulary of 30000 pieces"),
     ],

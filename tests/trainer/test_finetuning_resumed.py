@@ -9,7 +9,6 @@ import sys
 import keras
 import pytest
 
-from albert_tf.data.finetuning import stored_arrays
 from albert_tf.files.atomic import exclusive_lock
 from albert_tf.trainer import TrainingStopped, finetune, finetuning
 from albert_tf.trainer.run_folder import read_metrics
@@ -114,27 +113,6 @@ def test_a_run_that_is_stopped_twice_at_the_same_step_keeps_its_best_weights(fil
     for _ in range(2):
         stop_at(4, options)
     assert finetune(options).kept_evaluation == 1
-
-
-@pytest.mark.exhaustive
-def test_texts_are_tokenized_once_for_a_run_that_is_resumed(files, tmp_path, monkeypatch):
-    written = []
-    original = stored_arrays._write
-    monkeypatch.setattr(stored_arrays, "_write", lambda path, *given: written.append(path) or original(path, *given))
-    (tmp_path / "dev.tsv").write_text("text\tlabel\na cold rain\tgloomy\nthe sun\tpleasant\n", encoding="utf-8")
-    options = options_for(files, tmp_path / "run", dev=tmp_path / "dev.tsv")
-    stop_at(2, options)
-    stored = set((tmp_path / "run/.ids").iterdir())
-    assert stored == set(written)
-    assert len(stored) == 2  # those of the training file and of the file to evaluate on
-    with pytest.raises(ValueError, match="belongs to a run with another recipe"):
-        finetune(options.model_copy(update={"epochs": 2}))
-    with exclusive_lock(options.output), pytest.raises(ValueError, match="is being written by another process"):
-        finetune(options)
-    assert set((tmp_path / "run/.ids").iterdir()) == stored
-    finetune(options)
-    assert len(written) == 2
-    assert not list(tmp_path.rglob(".ids"))
 
 
 @pytest.mark.exhaustive

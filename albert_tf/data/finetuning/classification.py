@@ -14,7 +14,7 @@ import numpy as np
 from albert_tf.data.finetuning.separated import NEEDS_QUOTES
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import FilledRows, TableRow, is_missing, listed
+from albert_tf.data.finetuning.tables import TableRow, describe_table, is_missing, listed, read_rows
 from albert_tf.files.json import nearest
 from albert_tf.files.origins import name_of, where
 
@@ -129,42 +129,35 @@ class LabelledTexts:
 def read_texts(path: str | Path, columns: Columns | None = None, table: TableFormat | None = None) -> LabelledTexts:
     """Reads a table of labelled texts (see `tables.read_rows`), by default "text" and "label".
 
-    Rows of several columns that are all empty, as spreadsheets write them, are left out, and texts that nobody labelled
-    in a full export of Label Studio, or whose labels were not accepted in Prodigy.
+    Texts that nobody labelled in a full export of Label Studio are left out, and those whose labels were not accepted
+    in Prodigy.
 
     Raises:
         ValueError: the file has another suffix, is not UTF-8, is empty or damaged, or lacks a column; the message names
             the file and the line.
     """
     path, columns = Path(path), columns or Columns()
+    table = table or TableFormat()
     texts, pairs = StoredRows[str](), None if columns.pair is None else StoredRows[str]()
-    lines, labels, unlabelled = array.array("q"), [], array.array("q")
-    rows, row, left_out = FilledRows(path, table), None, 0
+    lines, labels, row, left_out = array.array("q"), [], None, 0
     has_answers = "answer" in (columns.text, columns.pair, columns.label, *columns.labels)  # which are not Prodigy's
-    for row in rows:
+    for row in read_rows(path, table):
         if row.is_annotated is False or (row.is_rejected and not has_answers):
             left_out += 1
             continue
         texts.append(row.text(columns.text, "--text-column"))
         if pairs is not None:
             pairs.append(row.text(str(columns.pair), "--pair-column"))
-        try:
-            labels.append(sys.intern(label_of(row, columns)))
-        except _NoLabelError:
-            unlabelled.append(row.line)
+        labels.append(sys.intern(label_of(row, columns)))
         lines.append(row.line)
-    if unlabelled:
-        raise _NoLabelError(path, unlabelled, columns)
     if not labels:
         accepted = " with an accepted annotation" if left_out else ""
         raise ValueError(f"{name_of(path)} has no rows{accepted}; is it the right file?")
     if row is not None and not columns.labels and not any(labels):
         row.field(columns.label, "--label-column")  # raises if no row has it
-    count = f"{len(labels):,} {'texts' if pairs is None else 'pairs'}"
-    form = ", ".join(
-        [count, *rows.describe(), *([f"{left_out:,} without an accepted annotation left out"] if left_out else [])]
-    )
-    return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, form, columns.labels)
+    facts = [f"{len(labels):,} {'texts' if pairs is None else 'pairs'}", *describe_table(path, table)]
+    facts += [f"{left_out:,} without an accepted annotation left out"] if left_out else []
+    return LabelledTexts(path, lines, texts, pairs, labels, columns.separator, ", ".join(facts), columns.labels)
 
 
 def label_of(row: TableRow, columns: Columns) -> str:
@@ -181,7 +174,7 @@ def label_of(row: TableRow, columns: Columns) -> str:
             "`label_columns`."
         )
     if is_missing(label) or (isinstance(label, str) and not label.strip() and columns.separator is None):
-        raise _NoLabelError(row.source, [row.line], columns)
+        raise ValueError(f"{row.where}: the label ({columns.label!r}) is empty; fill it in or delete the row.")
     if isinstance(label, bytes):
         raise ValueError(f"{row.where}: the label ({columns.label!r}) is binary; write it as text.")
     label = label.strip() if isinstance(label, str) else label
@@ -208,20 +201,6 @@ def _choices(label: Any, separator: str | None) -> Any:
         return label
     choices = label["choices"]
     return choices[0] if separator is None and len(choices) == 1 else choices
-
-
-class _NoLabelError(ValueError):
-    """Rows have no label; names the first few of them."""
-
-    def __init__(self, path: Path, lines: Sequence[int], columns: Columns):
-        first, *others = (where(path, line) for line in lines[:4])
-        others = [place.removeprefix(f"{name_of(path)}, ") for place in others]
-        also = f"; so are those of {', '.join(others)}{', ...' if len(lines) > 4 else ''}" if others else ""
-        count = f" ({len(lines):,} rows in all)" if others else ""
-        super().__init__(
-            f"{first}: the label ({columns.label!r}) is empty{also}{count}; fill "
-            f"{'them in or delete the rows' if others else 'it in or delete the row'}."
-        )
 
 
 def join_labels(labels: Sequence[str], separator: str | None) -> str:

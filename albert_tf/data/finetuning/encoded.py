@@ -5,7 +5,6 @@ Letters: N examples, T ids of an example, B batch or texts, L sequence, C classe
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -71,9 +70,9 @@ class EncodedTexts:
     text: np.ndarray | None = None
 
     @classmethod
-    def take(cls, arrays: dict[str, list[np.ndarray]], tokenizer: "AlbertTokenizer", max_length: int) -> "EncodedTexts":
+    def take(cls, arrays: dict[str, np.ndarray], tokenizer: "AlbertTokenizer", max_length: int) -> "EncodedTexts":
         """Takes `ids`, `token_types` and `lengths`, the number of ids of each example, out of arrays of `gather`."""
-        ids = Ragged.of(arrays.pop("ids"), np.concatenate(arrays.pop("lengths")))
+        ids = Ragged.of(arrays.pop("ids"), arrays.pop("lengths"))
         types = Ragged(arrays.pop("token_types"), ids.starts, ids.lengths)
         return cls(ids, types, max_length, tokenizer.pad_token_id)
 
@@ -228,7 +227,6 @@ def encode_texts(
     texts: Sequence[str],
     pairs: Sequence[str] | None,
     max_length: int,
-    folder: Path | None = None,
     *,
     windows: bool = False,
     doc_stride: int | None = None,
@@ -240,22 +238,19 @@ def encode_texts(
         tokenizer: AlbertTokenizer.
         texts, pairs: the texts, and the second texts of pairs or None.
         max_length: maximum number of ids of an example; ids beyond are left out.
-        folder: as in `gather`.
         windows: whether single texts that are longer are split into windows instead.
         doc_stride: distance in tokens of the starts of two windows, see `window_stride`.
         allow_special: as in a call of the tokenizer.
     """
     layout = BatchLayout(max_length, doc_stride=window_stride(max_length, doc_stride) if windows else None)
-    parts = _parts(tokenizer, texts, pairs, layout, allow_special)
-    rows = [texts] if pairs is None else [texts, pairs]
-    columns = gather(parts, folder, rows, [tokenizer.vocab_hash, max_length, layout.doc_stride, allow_special])
+    columns = gather(_parts(tokenizer, texts, pairs, layout, allow_special))
     report_parts(
         columns.pop("counts"),
         cause=f"did not fit into {max_length} tokens, and their ends were left out; raise `max_length` as far as the "
         "model has positions, or set `windows` where single texts get labels or numbers",
     )
     encoded = EncodedTexts.take(columns, tokenizer, max_length)
-    return replace(encoded, text=np.concatenate(columns["text"])) if windows else encoded
+    return replace(encoded, text=columns["text"]) if windows else encoded
 
 
 def check_pairs(are_trained: bool | None, are_given: bool) -> None:

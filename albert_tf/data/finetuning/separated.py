@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.files.encodings import encoding_of, text_lines
+from albert_tf.files.encodings import text_lines
 from albert_tf.files.origins import name_of, where
 
 TAB_SUFFIXES = (".tsv", ".txt")
@@ -28,7 +28,6 @@ def separated_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[s
     """Yields the number of the first line and the fields by column of each row; errors as `read_rows`."""
     delimiter = delimiter_of(path, table)
     is_plain = delimiter == "\t" and path.suffix.lower() in TAB_SUFFIXES and table.delimiter is None
-    is_plain = is_plain and not _SEPARATOR_LINE.fullmatch(next(text_lines(path, table.encoding), ""))
     rows = _tab_fields(path, table) if is_plain else _csv_fields(path, table, delimiter)
     if not table.header:
         # Rows may differ in length: only the selected columns are required.
@@ -86,14 +85,12 @@ def _usual_delimiter(path: Path) -> str:
     return "\t" if path.suffix.lower() in TAB_SUFFIXES else ","
 
 
-def describe_separated(path: Path, table: TableFormat) -> list[str]:
-    """What is unusual of a table: its separator and its encoding."""
-    delimiter, encoding = delimiter_of(path, table), encoding_of(path, table.encoding)
-    is_usual = delimiter == _usual_delimiter(path)
-    return [
-        *([] if is_usual else [f"separated by {'tabs' if delimiter == chr(9) else repr(delimiter)}"]),
-        *([] if encoding.startswith("utf-8") else [f"in {encoding}"]),
-    ]
+def unusual_delimiter(path: Path, table: TableFormat) -> list[str]:
+    """What to say of the separator of a table; nothing if it is that of its suffix."""
+    delimiter = delimiter_of(path, table)
+    if delimiter == _usual_delimiter(path):
+        return []
+    return [f"separated by {'tabs' if delimiter == chr(9) else repr(delimiter)}"]
 
 
 def _quoted_cure(is_plain: bool, fields: list[str]) -> str:
@@ -102,16 +99,10 @@ def _quoted_cure(is_plain: bool, fields: list[str]) -> str:
 
 
 def _tab_fields(path: Path, table: TableFormat) -> Iterator[tuple[int, list[str]]]:
-    columns = blank = quoted = 0
+    quoted = 0
     for line, content in enumerate(text_lines(path, table.encoding), start=1):
-        content = content.removesuffix("\n").removesuffix("\r")
-        if not content:  # in a table of one column an empty field, unless only such lines follow
-            blank += columns == 1
-            continue
-        yield from ((line - back, [""]) for back in range(blank, 0, -1))
-        blank, fields = 0, content.split("\t")
-        if content.strip() or len(fields) == columns:
-            columns = columns or len(fields)
+        if content := content.removesuffix("\n").removesuffix("\r"):
+            fields = content.split("\t")
             quoted += any(_DOUBLED.fullmatch(field) for field in fields)
             yield line, fields
     if quoted:

@@ -1,12 +1,13 @@
 """Texts and other rows on disk, so that any number of them needs little memory."""
 
+import array
 import contextlib
 import functools
 import mmap
 import pickle
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
@@ -14,11 +15,9 @@ from albert_tf.files.atomic import could_not_write
 
 _Row = TypeVar("_Row")
 
-_ROWS_AT_ONCE, _BYTES_AT_ONCE = 256, 1 << 20
-
 
 class StoredRows(Sequence[_Row], Generic[_Row]):
-    """Rows in a temporary Arrow file, which is removed with the object.
+    """Rows in a temporary file, which is removed with the object.
 
     The file is in the system's folder for temporary files, which the environment variable TMPDIR sets.
 
@@ -34,12 +33,8 @@ class StoredRows(Sequence[_Row], Generic[_Row]):
     """
 
     def __init__(self, rows: Iterable[_Row] = ()):
-        import pyarrow as pa
-
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is closed when it is mapped)
-        self._writer = pa.ipc.new_stream(self._file, pa.schema([("row", pa.binary())]))
-        self._unwritten: list[bytes] = []
-        self._size = 0
+        self._edges = array.array("q", [0])
         weakref.finalize(self, _close, self._file)  # if no row is ever read, as after an error
         for row in rows:
             self.append(row)
@@ -47,38 +42,20 @@ class StoredRows(Sequence[_Row], Generic[_Row]):
     def append(self, row: _Row) -> None:
         """Adds a row at the end, before any is read; raises OSError if the disk is full."""
         content = pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
-        self._unwritten.append(content)
-        self._size += len(content)
-        if len(self._unwritten) == _ROWS_AT_ONCE or self._size > _BYTES_AT_ONCE:
-            self._write()
-
-    def _write(self) -> None:
-        import pyarrow as pa
-
-        try:
-            self._writer.write_batch(pa.record_batch({"row": pa.array(self._unwritten, pa.binary())}))
-            self._file.flush()
-        except OSError as error:
-            raise could_not_write(Path(tempfile.gettempdir()), error) from None
-        self._unwritten, self._size = [], 0
+        with full_disk_named():
+            self._file.write(content)
+        self._edges.append(self._edges[-1] + len(content))
 
     @functools.cached_property
-    def _rows(self) -> Any:
-        """All rows, in the mapped file."""
-        import pyarrow as pa
-
-        self._write()
-        del self._unwritten  # no row can be added
+    def _content(self) -> Any:
+        """The mapped file, after which no row can be added."""
+        with full_disk_named():
+            self._file.flush()
         with self._file:
-            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()["row"]
+            return mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[_Row]:
-        for start in range(0, len(self), _ROWS_AT_ONCE):
-            yield from self[start : start + _ROWS_AT_ONCE]
+        return len(self._edges) - 1
 
     @overload
     def __getitem__(self, index: int) -> _Row: ...
@@ -88,8 +65,18 @@ class StoredRows(Sequence[_Row], Generic[_Row]):
 
     def __getitem__(self, index: int | slice) -> _Row | list[_Row]:
         if isinstance(index, slice):
-            return [pickle.loads(content) for content in self._rows[index].to_pylist()]
-        return pickle.loads(self._rows[index].as_py())
+            return [self[number] for number in range(len(self))[index]]
+        number = range(len(self))[index]
+        return pickle.loads(self._content[self._edges[number] : self._edges[number + 1]])
+
+
+@contextlib.contextmanager
+def full_disk_named():
+    """Turns errors in writing temporary files into an OSError that names their folder."""
+    try:
+        yield
+    except OSError as error:
+        raise could_not_write(Path(tempfile.gettempdir()), error) from None
 
 
 def _close(file: Any) -> None:

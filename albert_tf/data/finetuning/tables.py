@@ -1,30 +1,26 @@
 """Reads the rows of TSV, CSV, JSON, JSONL and Parquet tables."""
 
-import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from albert_tf.data.finetuning.class_labels import features_of, with_names
 from albert_tf.data.finetuning.label_studio import annotated
-from albert_tf.data.finetuning.separated import TAB_SUFFIXES, check_names, describe_separated, separated_rows
+from albert_tf.data.finetuning.separated import TAB_SUFFIXES, check_names, separated_rows, unusual_delimiter
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.files.encodings import Utf8Reader, encoding_of, text_lines, utf8_file
+from albert_tf.files.encodings import encoding_of, text_lines, utf8_file
 from albert_tf.files.json import nearest, parse_json, read_json
 from albert_tf.files.origins import is_in_memory, name_of, where
-from albert_tf.files.text import MAX_EXPANSION
 
 _SEPARATED = (*TAB_SUFFIXES, ".csv")
 TABLE_SUFFIXES = (*_SEPARATED, ".jsonl", ".json", ".parquet")
-_ROWS_AT_ONCE, _BYTES_AT_ONCE, _SAMPLE = 1000, 1 << 26, 1 << 16
+_ROWS_AT_ONCE, _SAMPLE = 1000, 1 << 16
 # Of an object that another one follows, as no JSON document has it.
 _JSON_LINES = re.compile(rb"^\s*\{.*\}[ \t]*\r?\n\s*\{", re.DOTALL)
-_ESCAPE, _NO_MARKS = re.compile(rb"\\.", re.DOTALL), bytes({*range(256)} - {*b'[]{}"\\'})
-_MAX_DEPTH = 100  # of JSON; for each value, the parser keeps the names of all around it
 _CORRECT, _OF_PANDAS = "correct or delete it", 'pandas writes rows with to_json(path, orient="records")'
 
 
@@ -36,11 +32,14 @@ class TableRow:
         source: the file.
         line: number of its first line, from 1.
         fields: field by column.
+        index: number of the row, from 0.
     """
 
     source: Path
     line: int
     fields: Mapping[str, Any]
+    _: KW_ONLY
+    index: int = 0
 
     @property
     def where(self) -> str:
@@ -50,30 +49,14 @@ class TableRow:
     def field(self, column: str, option: str) -> Any:
         """The field of a column; raises ValueError, which names the command-line `option`, if it does not exist."""
         if column not in self.fields:
-            # The rows of a table with a header have the same columns.
-            has_names = self.source.suffix.lower() in _SEPARATED and "0" not in self.fields
-            in_memory, argument = (
-                is_in_memory(self.source),
-                f"`{option.split()[-1].removeprefix('--').replace('-', '_')}`",
-            )
-            has_names |= in_memory and name_of(self.source) != "the examples"
-            row = self.where if in_memory else f"{self.where},"
-            place = name_of(self.source) if has_names else row
-            cure = argument if in_memory else f"{option} ({argument} in Python)"
+            cure, comma = f"`{option.split()[-1].removeprefix('--').replace('-', '_')}`", ""
+            if not is_in_memory(self.source):
+                cure, comma = f"{option} ({cure} in Python)", ","
             raise ValueError(
-                f"{place} has no column {column!r}; its columns are {listed(self.fields)}"
+                f"{self.where}{comma} has no column {column!r}; its columns are {listed(self.fields)}"
                 f"{nearest(column, self.fields)} Choose one with {cure}.{self.hint}"
             )
         return self.fields[column]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it is one of a table of several columns and has nothing in any, as spreadsheets write empty rows."""
-        if len(self.fields) < 2 or not (self.source.suffix.lower() in _SEPARATED or is_in_memory(self.source)):
-            return False
-        return all(
-            is_missing(value) or (isinstance(value, str) and not value.strip()) for value in self.fields.values()
-        )
 
     @property
     def is_annotated(self) -> bool | None:
@@ -120,8 +103,8 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[TableRow
     list of objects, or an object with such a list as `data`; and `.parquet`, whose numbers of rows stand for lines, and
     whose class labels are read by name if `datasets` wrote it. Rows of full exports of Label Studio become those of its
     JSON-MIN, see `annotated`. A field of an inner object has the column "outer.inner".
-    Text files are UTF-8, or UTF-16 with a byte-order mark, unless TableFormat has an encoding; blank lines are skipped,
-    but those within a `.tsv` file of one column, and others with all of its tabs, are empty fields.
+    Text files are UTF-8, or UTF-16 with a byte-order mark, unless TableFormat has an encoding. Blank lines are skipped,
+    and rows of several columns that are all empty, as spreadsheets write them.
 
     Args:
         path: the file.
@@ -140,45 +123,29 @@ def read_rows(path: Path, table: TableFormat | None = None) -> Iterator[TableRow
     if suffix in _SEPARATED:
         rows = separated_rows(path, table)
     elif suffix == ".parquet":
-        rows = enumerate(_parquet_rows(path), start=1)
+        rows = _parquet_rows(path)
     else:
         rows = _json_rows(path, table) if suffix == ".json" else _lines_of_json(path, table)
     parts = ((line, part) for line, fields in rows for part in annotated(fields, path, line))
-    return _renamed((TableRow(path, line, fields) for line, fields in parts), table.rename)
+    table_rows = (TableRow(path, line, fields, index=index) for index, (line, fields) in enumerate(parts))
+    return _renamed((row for row in table_rows if not _is_empty(row)), table.rename)
 
 
-class FilledRows:
-    """The rows of a table, see `read_rows`, without empty ones, as spreadsheets write them, which are counted.
-
-    Attributes:
-        num_empty: number of empty rows before the last one given; at the end, of all.
-    """
-
-    def __init__(self, path: Path, table: TableFormat | None = None):
-        self._path, self._table, self.num_empty = path, table or TableFormat(), 0
-
-    def __iter__(self) -> Iterator[TableRow]:
-        self.num_empty = 0
-        for row in read_rows(self._path, self._table):
-            if row.is_empty:
-                self.num_empty += 1
-            else:
-                yield row
-
-    def describe(self) -> list[str]:
-        """What is unusual of the file and, once its rows were read, how many were left out."""
-        left_out = f"{self.num_empty:,} empty row{'s' if self.num_empty > 1 else ''} left out"
-        return [*describe_table(self._path, self._table), *([left_out] if self.num_empty else [])]
+def _is_empty(row: TableRow) -> bool:
+    """Whether it is one of a table of several columns and has nothing in any, as spreadsheets write empty rows."""
+    if len(row.fields) < 2 or not (row.source.suffix.lower() in _SEPARATED or is_in_memory(row.source)):
+        return False
+    return all(is_missing(value) or (isinstance(value, str) and not value.strip()) for value in row.fields.values())
 
 
 def describe_table(path: Path, table: TableFormat) -> list[str]:
     """What is unusual of a text file: its separator, its encoding."""
-    if is_in_memory(path):
+    suffix = path.suffix.lower()
+    if is_in_memory(path) or suffix == ".parquet":
         return []
-    if path.suffix.lower() in _SEPARATED:
-        return describe_separated(path, table)
-    encoding = "utf-8" if path.suffix.lower() == ".parquet" else encoding_of(path, table.encoding)
-    return [] if encoding.startswith("utf-8") else [f"in {encoding}"]
+    encoding = encoding_of(path, table.encoding)
+    unusual = unusual_delimiter(path, table) if suffix in _SEPARATED else []
+    return unusual if encoding.startswith("utf-8") else [*unusual, f"in {encoding}"]
 
 
 def _renamed(rows: Iterator[TableRow], names: Mapping[str, str]) -> Iterator[TableRow]:
@@ -188,7 +155,7 @@ def _renamed(rows: Iterator[TableRow], names: Mapping[str, str]) -> Iterator[Tab
             row.field(name, "--set rename_columns")  # raises
         is_first = False
         fields = {name: value for name, value in row.fields.items() if name in names or name not in names.values()}
-        yield TableRow(row.source, row.line, {names.get(name, name): value for name, value in fields.items()})
+        yield replace(row, fields={names.get(name, name): value for name, value in fields.items()})
 
 
 def _object(content: Any, place: str) -> dict[str, Any]:
@@ -224,7 +191,7 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
     number, cure = 0, f"give a list of objects, an object with such a list as `data`, or JSON lines; {_OF_PANDAS}"
     with utf8_file(path, table.encoding) as file:
         try:
-            for number, fields in enumerate(ijson.items(_Shallow(file, path), prefix, use_float=True), start=1):
+            for number, fields in enumerate(ijson.items(file, prefix, use_float=True), start=1):
                 yield number, _object(fields, where(path, number))
         except ijson.JSONError as error:
             reason = " ".join(str(error).split("(right here)")[0].split())
@@ -240,86 +207,23 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
             yield number, _object(dict(zip(columns, values)), where(path, number))
 
 
-class _Shallow:
-    """A file whose JSON is nested at most `_MAX_DEPTH` deep; deeper JSON raises ValueError."""
-
-    def __init__(self, file: Utf8Reader, path: Path):
-        self._file, self._path = file, path
-        self._depth, self._start = 0, b""  # the start of a string or an escape that was not at its end
-
-    def read(self, size: int = -1) -> bytes:
-        """See `Utf8Reader`."""
-        content = self._file.read(size)
-        marks = _ESCAPE.sub(b"", self._start + content).translate(None, _NO_MARKS)
-        parts = marks.removesuffix(b"\\").split(b'"')  # every other one is in a string
-        self._start = b'"' * (len(parts) % 2 == 0) + b"\\" * marks.endswith(b"\\")
-        steps = (1 if mark in b"[{" else -1 for mark in b"".join(parts[::2]))
-        *_, self._depth = depths = [*itertools.accumulate(steps, initial=self._depth)]
-        if max(depths) > _MAX_DEPTH:
-            raise ValueError(
-                f"{name_of(self._path)} is nested too deeply, in more than {_MAX_DEPTH} lists and objects; {_CORRECT}."
-            )
-        return content
-
-
-def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     import pyarrow as pa
     from pyarrow import parquet
 
-    number, limit = 0, _BYTES_AT_ONCE + MAX_EXPANSION * path.stat().st_size
     try:
-        metadata = parquet.read_metadata(path)
-        schema = metadata.schema.to_arrow_schema()
-        check_names(name_of(path), schema.names)
-        # A text that is stored once for many rows is in memory once, until each row is made.
-        leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
-        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
-        file = parquet.ParquetFile(path, metadata=metadata, read_dictionary=texts)
-        features, size = features_of(schema.metadata), _stated_bytes(metadata, leaves)
-        for batch in file.iter_batches(_ROWS_AT_ONCE) if size <= limit else ():
-            of_batch = sum(map(_num_bytes, batch.columns))
-            if (size := size + of_batch) > limit:
-                break
-            at_once = 1 if of_batch > _BYTES_AT_ONCE else _ROWS_AT_ONCE
-            for start in range(0, len(batch), at_once):
-                for fields in batch.slice(start, at_once).to_pylist():
-                    number += 1
-                    place = where(path, number)
-                    yield _object(with_names(fields, features, place), place)
+        file = parquet.ParquetFile(path)
+        check_names(name_of(path), file.schema_arrow.names)
+        features = features_of(file.schema_arrow.metadata)
+        rows = (fields for batch in file.iter_batches(_ROWS_AT_ONCE) for fields in batch.to_pylist())
+        for number, fields in enumerate(rows, start=1):
+            place = where(path, number)
+            yield number, _object(with_names(fields, features, place), place)
     except (pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"{name_of(path)} is not a Parquet file, or is damaged ({reason}); write or download it again."
         ) from None
-    if size > limit:
-        raise ValueError(
-            f"{name_of(path)} expands to more than {MAX_EXPANSION} times its size, which is unusual for text; check "
-            "the file, or save it as .jsonl."
-        )
-
-
-def _stated_bytes(metadata: Any, leaves: Sequence[Any]) -> int:
-    """How large a Parquet file says that its pages and its values, but for texts, are in memory."""
-    size = 0
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for index, leaf in enumerate(leaves):
-            column, width = group.column(index), max(8, leaf.length) * (1 + leaf.max_repetition_level)
-            size += column.total_uncompressed_size + column.num_values * width
-    return size
-
-
-def _num_bytes(array: Any) -> int:
-    """The bytes of an Arrow array whose texts are written out."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(array.type):
-        lengths = pc.call_function("binary_length", [array.dictionary])
-        return pc.call_function("sum", [lengths.take(array.indices)]).as_py() or 0
-    if pa.types.is_nested(array.type):
-        inner = [array.keys, array.items] if pa.types.is_map(array.type) else array.flatten()
-        return sum(map(_num_bytes, inner)) if isinstance(inner, list) else _num_bytes(inner)
-    return array.nbytes
 
 
 def check_exists(path: Path, cure: str) -> None:

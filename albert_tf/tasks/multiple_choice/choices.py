@@ -6,7 +6,6 @@ Letters: N questions, C choices of each, B batch, L sequence.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,7 +85,6 @@ def encode_choices(
     questions: Sequence[ChoiceQuestion],
     max_length: int = 512,
     max_question_length: int | None = None,
-    folder: Path | None = None,
 ) -> EncodedChoices:
     """Tokenizes each choice as [CLS] passage [SEP] question with choice [SEP].
 
@@ -95,7 +93,6 @@ def encode_choices(
         questions: with the same number of choices; those about one passage should be next to each other.
         max_length: maximum number of ids; longer passages are truncated.
         max_question_length: of longer questions with their choice, only the last ids are kept. None: 128.
-        folder: as in `gather`.
 
     Raises:
         ValueError: `max_length` leaves no space.
@@ -110,15 +107,14 @@ def encode_choices(
         )
     longest = min(max_question_length or MAX_STATEMENT_LENGTH, max_length - 4)
     parts = _parts(tokenizer, questions, max_length, longest)
-    rows = ((question.context, question.question, question.choices, question.label) for question in questions)
-    columns = gather(parts, folder, [rows], [tokenizer.vocab_hash, max_length, longest])
+    columns = gather(parts)
     cause = (
         f"did not fit with passage and choice into {max_length} tokens, of which question and choice get {longest}; "
         "parts were left out: raise `max_length` or `max_question_length`"
     )
     report_parts(columns.pop("counts"), "questions", cause)
-    labels = np.concatenate(columns["labels"])
-    return EncodedChoices(EncodedTexts.take(columns, tokenizer, max_length), labels, len(questions[0].choices))
+    encoded = EncodedTexts.take(columns, tokenizer, max_length)
+    return EncodedChoices(encoded, columns["labels"], len(questions[0].choices))
 
 
 def _parts(

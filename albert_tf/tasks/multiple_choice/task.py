@@ -31,7 +31,7 @@ class MultipleChoice(LearnedTask[ChoiceSettings]):
         return self.rows([ChoiceQuestion("", context, "_", tuple(row), -1) for context, row in zip(contexts, choices)])
 
     def rows(self, data: Sequence[ChoiceQuestion]) -> EncodedChoices:
-        return encode_choices(self.tokenizer, data, self.max_length, self.settings.max_question_length, self.stored_ids)
+        return encode_choices(self.tokenizer, data, self.max_length, self.settings.max_question_length)
 
     def decode(self, encoded, computed):
         return list(softmax(collect(computed, "logits", len(encoded.lengths))))

@@ -6,7 +6,6 @@ Letters: Q questions, W windows, N tokens of a passage.
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -126,7 +125,6 @@ def encode_questions(
     max_length: int = 384,
     doc_stride: int | None = None,
     max_question_length: int | None = None,
-    folder: Path | None = None,
 ) -> QuestionWindows:
     """Tokenizes questions and passages, and splits passages into windows.
 
@@ -137,7 +135,6 @@ def encode_questions(
         doc_stride: distance in tokens of the starts of two windows. None: 128, or a third of `max_length` if that is
             less.
         max_question_length: longer questions are cut to this number of ids. None: see `question_length`.
-        folder: as in `gather`.
 
     Raises:
         ValueError: `max_length` leaves no room for a passage beside a question, or a question or passage has no tokens.
@@ -153,16 +150,12 @@ def encode_questions(
     stride = window_stride(max_length, doc_stride)
     max_question_length = question_length(max_length, max_question_length)
     parts = _parts(tokenizer, questions, BatchLayout(max_length, doc_stride=stride), max_question_length)
-    settings = [tokenizer.vocab_hash, max_length, stride, max_question_length]
-    rows = ((question.text, question.context) for question in questions)
-    columns = gather(parts, folder, [rows], settings)
+    columns = gather(parts)
     cause = f"had more than {max_question_length} tokens, and their ends were left out; raise `max_question_length`"
     report_parts(columns.pop("counts"), "questions", cause)
     encoded = EncodedTexts.take(columns, tokenizer, max_length)
-    spans = [part.reshape(-1, 2) for part in columns.pop("spans")]
-    numbers = {name: np.concatenate(parts) for name, parts in columns.items()}
-    spans = Ragged(spans, numbers.pop("span_starts"), numbers.pop("span_lengths"))
-    return QuestionWindows(questions, encoded, spans=spans, **numbers)
+    spans = Ragged(columns.pop("spans").reshape(-1, 2), columns.pop("span_starts"), columns.pop("span_lengths"))
+    return QuestionWindows(questions, encoded, spans=spans, **columns)
 
 
 def _parts(

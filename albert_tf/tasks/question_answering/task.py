@@ -48,7 +48,7 @@ class QuestionAnswering(LearnedTask[QuestionSettings]):
 
     def rows(self, data: Sequence[Question]) -> QuestionWindows:
         lengths = self.max_length, self.settings.doc_stride, self.settings.max_question_length
-        return encode_questions(self.tokenizer, data, *lengths, self.stored_ids)
+        return encode_questions(self.tokenizer, data, *lengths)
 
     def decode(self, encoded, computed):
         scores, totals = span_scores(encoded, computed)

@@ -16,7 +16,7 @@ from albert_tf.data.finetuning.classification import Columns, as_number, label_o
 from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.data.finetuning.tables import FilledRows, listed, read_rows
+from albert_tf.data.finetuning.tables import describe_table, listed, read_rows
 from albert_tf.files.origins import name_of
 from albert_tf.tasks.multiple_choice.choices import EncodedChoices
 
@@ -51,9 +51,9 @@ class SentenceRows:
         """The T sentences of each row."""
         return zip(*[iter(self.sentences)] * self.num_sentences)
 
-    def encode(self, tokenizer: "AlbertTokenizer", max_length: int, folder: Path | None = None) -> EncodedChoices:
-        """Tokenizes the sentences of each row next to each other; `folder` as in `gather`."""
-        encoded = encode_texts(tokenizer, self.sentences, None, max_length, folder)
+    def encode(self, tokenizer: "AlbertTokenizer", max_length: int) -> EncodedChoices:
+        """Tokenizes the sentences of each row next to each other."""
+        encoded = encode_texts(tokenizer, self.sentences, None, max_length)
         return EncodedChoices(encoded, self.similarities, self.num_sentences)
 
 
@@ -102,8 +102,8 @@ def read_sentences(
     sentences, similarities, labels = StoredRows[str](), array.array("f"), set()
     names = [(columns.text, "--text-column"), (str(columns.pair), "--pair-column")]
     names += [] if negative is None else [(negative, "--set negative_column")]
-    rows, left_out, has_answers = FilledRows(path, table), 0, "answer" in (columns.label, *(name for name, _ in names))
-    for row in rows:
+    left_out, has_answers = 0, "answer" in (columns.label, *(name for name, _ in names))
+    for row in read_rows(path, table):
         if row.is_rejected and not has_answers:
             left_out += 1
             continue
@@ -125,6 +125,6 @@ def read_sentences(
     if not similarities:
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
         raise ValueError(f"{name_of(path)} has no rows{known}; is it the right file?")
-    form = f"{len(similarities):,} rows of {', '.join(column for column, _ in names)}"
-    form = ", ".join([form, *rows.describe(), *([f"{left_out:,} not accepted left out"] if left_out else [])])
-    return SentenceRows(sentences, len(names), np.array(similarities, np.float32), form)
+    facts = [f"{len(similarities):,} rows of {', '.join(column for column, _ in names)}", *describe_table(path, table)]
+    facts += [f"{left_out:,} not accepted left out"] if left_out else []
+    return SentenceRows(sentences, len(names), np.array(similarities, np.float32), ", ".join(facts))

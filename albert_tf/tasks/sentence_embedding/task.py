@@ -41,7 +41,7 @@ class SentenceEmbedding(LearnedTask[EmbeddingSettings]):
         return self.rows(texts)
 
     def rows(self, data):
-        return encode_texts(self.tokenizer, data, None, self.max_length, self.stored_ids)
+        return encode_texts(self.tokenizer, data, None, self.max_length)
 
     def decode(self, encoded, computed):
         return list(collect(map(self.with_embeddings, computed), _EMBEDDING, len(encoded)))
@@ -115,7 +115,7 @@ class SentenceEmbedding(LearnedTask[EmbeddingSettings]):
         }
 
     def training_examples(self, train: SentenceRows) -> EncodedChoices:
-        return train.encode(self.tokenizer, self.max_length, self.stored_ids)
+        return train.encode(self.tokenizer, self.max_length)
 
     def evaluator(self, compute, data):
         """Compares pairs; each different sentence is computed once."""

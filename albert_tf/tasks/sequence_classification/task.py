@@ -55,7 +55,7 @@ class TextClassification(LearnedTask[ClassificationSettings]):
 
     def _encode(self, texts: Any, pairs: Any) -> EncodedTexts:
         options = {"windows": self.reads_windows, "doc_stride": self.settings.doc_stride}
-        return encode_texts(self.tokenizer, texts, pairs, self.max_length, self.stored_ids, **options)
+        return encode_texts(self.tokenizer, texts, pairs, self.max_length, **options)
 
     def decode(self, encoded, computed):
         logits = self._logits(encoded, computed)  # [B, C]

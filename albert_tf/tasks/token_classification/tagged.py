@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -124,7 +123,6 @@ def encode_tagged(
     names: Sequence[str],
     max_length: int = 512,
     doc_stride: int | None = None,
-    folder: Path | None = None,
 ) -> EncodedTags:
     """Tokenizes texts and labels their tokens; long texts are split into windows.
 
@@ -135,22 +133,18 @@ def encode_tagged(
         max_length: maximum number of ids of a window.
         doc_stride: distance in tokens of the starts of two windows. None: 128, or a third of `max_length` if that is
             less.
-        folder: as in `gather`.
 
     Raises:
         ValueError: a tag is not one of `names`; the message names the line.
     """
     stride = window_stride(max_length, doc_stride)
     parts = _parts(tokenizer, texts, names, BatchLayout(max_length, doc_stride=stride))
-    rows = ((text.text, text.words, text.tags, text.spans) for text in texts)
-    columns = gather(parts, folder, [rows], [tokenizer.vocab_hash, list(names), max_length, stride])
+    columns = gather(parts)
     report_parts(columns.pop("counts"))
     encoded = EncodedTexts.take(columns, tokenizer, max_length)
-    lengths = np.concatenate(columns.pop("num_tokens"))
-    spans = Ragged.of([part.reshape(-1, 2) for part in columns.pop("spans")], lengths)
+    spans = Ragged.of(columns.pop("spans").reshape(-1, 2), columns.pop("num_tokens"))
     labels = Ragged(columns.pop("labels"), spans.starts, spans.lengths)
-    numbers = {name: np.concatenate(parts) for name, parts in columns.items()}
-    return EncodedTags(texts, encoded, spans=spans, labels=labels, **numbers)
+    return EncodedTags(texts, encoded, spans=spans, labels=labels, **columns)
 
 
 def _parts(

@@ -55,7 +55,7 @@ class TokenClassification(LearnedTask[TagSettings]):
         return self._encode(data, self.labels)
 
     def _encode(self, data: Sequence[TaggedText], names: Sequence[str]) -> EncodedTags:
-        return encode_tagged(self.tokenizer, data, names, self.max_length, self.settings.doc_stride, self.stored_ids)
+        return encode_tagged(self.tokenizer, data, names, self.max_length, self.settings.doc_stride)
 
     def decode(self, encoded, computed):
         probabilities = of_tokens(encoded, computed, softmax)

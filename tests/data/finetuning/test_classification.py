@@ -39,11 +39,6 @@ WRONG_LABELS = {
     "null of several": ("a.jsonl", TYPED % "null", EMPTY, SEVERAL),
     "not a number": ("a.jsonl", TYPED % "NaN", EMPTY),
     "spaces": ("a.jsonl", TYPED % '"  "', EMPTY),
-    "several rows": (
-        "a.tsv",
-        f"{TABS}a\t\nb\t1\nc\t\nd\t\ne\t\nf\t\n",
-        r"line 2: .*, line 6, \.\.\. \(5 rows in all\)",
-    ),
     "a list": ("a.jsonl", TYPED % '["a"]', r"label \['a'\] is not a single .* 'multi_label'"),
     "no choices": ("a.jsonl", TYPED % '{"law": 1, "war": 0}', "not a single value; .* `label_columns`", SEVERAL),
 }
@@ -165,17 +160,17 @@ def test_labels_of_any_type(tmp_path):
 SURVEY = "\ufeffNo;Date;Review Text;Sentiment\r\n1;2026-01-02;fine;good\r\n;;;\r\n;; ; \r\n4;;bad;poor\r\n;;;\r\n"
 
 
-def test_rows_without_anything_to_read_are_left_out_and_counted(tmp_path):
+def test_rows_without_anything_to_read_are_left_out(tmp_path):
     columns = Columns("Review Text", None, "Sentiment")
     texts = read_texts(write(tmp_path / "a.csv", SURVEY), columns)
     assert (list(texts.texts), texts.labels, list(texts.lines)) == (["fine", "bad"], ["good", "poor"], [2, 5])
-    assert texts.form == "2 texts, separated by ';', 3 empty rows left out"
+    assert texts.form == "2 texts, separated by ';'"
     assert read_texts(write(tmp_path / "a.csv", f"{SURVEY}5;;;good\r\n"), columns).texts[-1] == ""
     for row in ("5;;a;", "5;;;"):  # half of a row is a mistake
         with pytest.raises(ValueError, match=r"line 7: the label \('Sentiment'\) is empty; fill it in or delete"):
             read_texts(write(tmp_path / "b.csv", f"{SURVEY}{row}\r\n"), columns)
     similar = read_sentences(write(tmp_path / "c.tsv", "a\tb\nx\ty\n\t\n"), Columns("a", "b"), TableFormat())
-    assert similar.form == "1 rows of a, b, 1 empty row left out"
+    assert similar.form == "1 rows of a, b"
 
 
 def test_numbers_to_predict(tmp_path):

@@ -109,7 +109,7 @@ def test_more_rows_than_are_written_at_once_keep_their_order():
             pandas.DataFrame({"text": ["a", None], "label": [0, 1]}),
             "^row 1 of the DataFrame: text is empty; fill it in",
         ),
-        (pandas.DataFrame({"a": [1]}), "^the DataFrame has no column 'text'; its columns .* `text_column`"),
+        (pandas.DataFrame({"a": [1]}), "^row 0 of the DataFrame has no column 'text'; its columns .* `text_column`"),
         ([{"text": "a", "label": 1}, {"text": "b"}], "^row 1 of the examples has no column 'label'"),
     ],
 )

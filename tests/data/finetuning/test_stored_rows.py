@@ -4,7 +4,6 @@ import tempfile
 
 import pytest
 
-from albert_tf.data.finetuning import stored_rows
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.tasks.question_answering.questions import Question
 from tests.disk import full_disk
@@ -13,16 +12,14 @@ QUESTIONS = [Question(f"q{n}", "Who?", "Anna.", ("Anna",) * (n % 2), (0,) * (n %
 
 
 @pytest.mark.parametrize("rows", [["one", "", "\ud800 is no text", "a\nb\0"], [1, ("two", None)], QUESTIONS, []])
-def test_rows_are_what_was_stored(monkeypatch, rows):
-    for rows_at_once in (3, 1024):
-        monkeypatch.setattr(stored_rows, "_ROWS_AT_ONCE", rows_at_once)
-        stored = StoredRows(rows[:1])
-        for row in rows[1:]:
-            stored.append(row)
-        assert (len(stored), list(stored)) == (len(rows), rows)
-        assert ([stored[n] for n in range(-len(rows), len(rows))], stored[1:-1]) == (rows + rows, rows[1:-1])
-        with pytest.raises(IndexError):
-            stored[len(rows)]
+def test_rows_are_what_was_stored(rows):
+    stored = StoredRows(rows[:1])
+    for row in rows[1:]:
+        stored.append(row)
+    assert (len(stored), list(stored)) == (len(rows), rows)
+    assert ([stored[n] for n in range(-len(rows), len(rows))], stored[1:-1]) == (rows + rows, rows[1:-1])
+    with pytest.raises(IndexError):
+        stored[len(rows)]
 
 
 @pytest.mark.parametrize("rows", [["x" * 5000], ["x"] * 1000])

@@ -61,7 +61,7 @@ class Rating(LearnedTask[RatingSettings]):
         return self.rows(Rated(list(texts[0]), np.zeros(len(texts[0]))))
 
     def rows(self, data):
-        return encode_texts(self.tokenizer, data.texts, None, self.max_length, self.stored_ids)
+        return encode_texts(self.tokenizer, data.texts, None, self.max_length)
 
     def decode(self, encoded, computed):
         probabilities = softmax(collect(computed, "logits", len(encoded)))
