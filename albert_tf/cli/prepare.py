@@ -76,7 +76,7 @@ def run(
 
 
 def _print_report(report) -> None:
-    manifest = report.manifest
+    manifest, statistics = report.manifest, report.manifest.statistics
     repeated = "repeated, left out" if manifest.recipe.drop_repeated else "of these repeated"
     rows = {
         "documents": f"{manifest.documents:,}",
@@ -85,14 +85,13 @@ def _print_report(report) -> None:
         "unknown tokens": f"{manifest.unknown_tokens / manifest.tokens:.3%}",
     }
     of_examples = {
-        "examples": f"{manifest.statistics.examples:,}",
-        "mean tokens per example": f"{manifest.mean_length:.1f}",
-        "fraction of tokens masked": f"{manifest.masked_share:.3f}",
+        "examples": f"{statistics.examples:,}",
+        "mean tokens per example": f"{statistics.mean_length:.1f}",
+        "fraction of tokens masked": f"{statistics.masked_share:.3f}",
         "rows written": f"{sum(shard.records for shard in manifest.shards):,}",
-        "example tokens per second": "existing files" if report.reused else f"{report.tokens_per_second:,.0f}",
     }
     pairs = {"sentence_order": "fraction of pairs swapped", "next_sentence": "fraction of random pairs"}
     if manifest.recipe.examples.objective in pairs:
-        of_examples[pairs[manifest.recipe.examples.objective]] = f"{manifest.label_1_share:.3f}"
+        of_examples[pairs[manifest.recipe.examples.objective]] = f"{statistics.label_1_share:.3f}"
     rows |= of_examples if manifest.recipe.format == "examples" else {}
     print_table(f"{manifest.recipe.format} in {report.folder}", ("", "value"), rows.items())

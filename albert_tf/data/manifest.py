@@ -1,15 +1,12 @@
 """`manifest.json` of a folder made by `prepare`; it is written last, so a folder that has one is complete.
 
-The folder is self-contained: the manifest describes the vocabulary, and `tokenizer/` holds the tokenizer's files, which
-a run copies into the folder of its model.
+The folder is self-contained: `tokenizer/` holds the tokenizer's files, which a run copies into the folder of its model.
 """
 
-import base64
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from albert_tf.data.corpus import Vocabulary
@@ -19,10 +16,10 @@ from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import read_json, verify_checksum, with_checksum
 from albert_tf.files.origins import without_secrets
 from albert_tf.files.urls import kind_of, location
+from albert_tf.tokenization import AlbertTokenizer
 
 MANIFEST_NAME = "manifest.json"
 TOKENIZER_FOLDER = "tokenizer"
-HISTOGRAM_STEP = 8
 Record = TypeVar("Record", bound=BaseModel)
 
 
@@ -88,7 +85,6 @@ class ExampleStatistics(_Record):
         masked: tokens to predict, of which `masked_as_mask` are replaced by [MASK], `masked_as_random` by a random
             token, and `masked_as_kept` not at all.
         label_1: examples whose sentence_order_label is 1.
-        length_histogram: examples by length; entry i counts lengths 8 i to 8 i + 7.
     """
 
     examples: int = 0
@@ -98,7 +94,6 @@ class ExampleStatistics(_Record):
     masked_as_kept: int = 0
     masked_as_random: int = 0
     label_1: int = 0
-    length_histogram: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, examples: PretrainingExamples, vocabulary: Vocabulary) -> "ExampleStatistics":
@@ -108,7 +103,6 @@ class ExampleStatistics(_Record):
         seen = np.take_along_axis(examples.input_ids, examples.masked_lm_positions, axis=1)[predicted]
         masked, as_mask = int(predicted.sum()), int((seen == vocabulary.mask_token_id).sum())
         as_kept = int((seen == examples.masked_lm_ids[predicted]).sum())
-        histogram = np.bincount(lengths // HISTOGRAM_STEP, minlength=examples.input_ids.shape[1] // HISTOGRAM_STEP + 1)
         return cls(
             examples=len(examples),
             tokens=int(lengths.sum()),
@@ -117,15 +111,12 @@ class ExampleStatistics(_Record):
             masked_as_kept=as_kept,
             masked_as_random=masked - as_mask - as_kept,
             label_1=int(examples.sentence_order_labels.sum()),
-            length_histogram=tuple(histogram.tolist()),
         )
 
     def __add__(self, other: "ExampleStatistics") -> "ExampleStatistics":
-        sums = {name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields}
-        longer, shorter = sorted((self.length_histogram, other.length_histogram), key=len, reverse=True)
-        padded = shorter + (0,) * (len(longer) - len(shorter))
-        sums["length_histogram"] = tuple(a + b for a, b in zip(longer, padded, strict=True))
-        return ExampleStatistics(**sums)
+        return ExampleStatistics(
+            **{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields}
+        )
 
     @property
     def mean_length(self) -> float:
@@ -152,68 +143,29 @@ class Shard(_Record):
     statistics: ExampleStatistics
 
 
-class VocabularyRecord(_Record):
-    """What training needs of the vocabulary, except its size and hash, which are in the recipe.
-
-    Args:
-        pad_token_id, cls_token_id, sep_token_id, mask_token_id: special ids.
-        start_of_word, end_of_word: one bit for each piece, in base64: whether it starts or ends a word.
-        files: the tokenizer's files, in the folder `tokenizer`.
-    """
-
-    pad_token_id: int
-    cls_token_id: int
-    sep_token_id: int
-    mask_token_id: int
-    start_of_word: str
-    end_of_word: str
-    files: tuple[HashedFile, ...]
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary, folder: Path) -> "VocabularyRecord":
-        """Describes a vocabulary whose files are in `folder`."""
-        return cls(
-            pad_token_id=vocabulary.pad_token_id,
-            cls_token_id=vocabulary.cls_token_id,
-            sep_token_id=vocabulary.sep_token_id,
-            mask_token_id=vocabulary.mask_token_id,
-            start_of_word=_pack(vocabulary.start_of_word),
-            end_of_word=_pack(vocabulary.end_of_word),
-            files=tuple(HashedFile.of(path) for path in sorted(folder.iterdir(), key=lambda path: path.name)),
-        )
-
-
-def _pack(bits: npt.NDArray[np.bool_]) -> str:
-    return base64.b64encode(np.packbits(bits).tobytes()).decode()
-
-
 class Manifest(_Record):
     """Contents of a complete folder.
 
     Args:
         recipe: corpus and options.
-        vocabulary: the vocabulary and the tokenizer's files.
+        tokenizer: the tokenizer's files, in the folder `tokenizer`.
         documents: number of non-empty documents in the corpus, without those left out.
         repeated_documents: number of those whose text is that of an earlier one, whether they are left out or not.
         segments: number of their sentences; parts of very long sentences count singly.
         tokens: number of their tokens, before examples are made.
         unknown_tokens: number of these that are unknown to the vocabulary.
         statistics: sums over all shards; in a folder of documents only `examples` (per epoch) is counted.
-        masked_share, label_1_share, mean_length: those of `statistics`, for people who read the file.
         shards: the files.
     """
 
     recipe: PreparationSettings
-    vocabulary: VocabularyRecord
+    tokenizer: tuple[HashedFile, ...]
     documents: int
     repeated_documents: int = 0
     segments: int
     tokens: int
     unknown_tokens: int = 0
     statistics: ExampleStatistics
-    masked_share: float
-    label_1_share: float
-    mean_length: float
     shards: tuple[Shard, ...]
 
     @classmethod
@@ -229,23 +181,20 @@ class Manifest(_Record):
 
 
 def load_vocabulary(folder: str | Path) -> Vocabulary:
-    """Reads the vocabulary's attributes from a folder's manifest; raises ValueError if it is missing or corrupt."""
-    manifest = Manifest.load(folder)
-    size, values = manifest.recipe.vocab_size, manifest.vocabulary.model_dump(exclude={"files"})
-    for name in ("start_of_word", "end_of_word"):
-        packed = base64.b64decode(values[name])
-        if len(packed) != -(-size // 8):
-            raise ValueError(
-                f"{location(folder) / MANIFEST_NAME}: `{name}` does not have {size:,} bits; prepare the folder again."
-            )
-        values[name] = np.unpackbits(np.frombuffer(packed, np.uint8), count=size).astype(bool)
-    return Vocabulary(vocab_size=size, vocab_hash=manifest.recipe.vocab_hash, **values)
+    """The attributes of a folder's tokenizer; raises ValueError if it is not the one that the folder was made with."""
+    vocabulary = Vocabulary.of(AlbertTokenizer.from_pretrained(location(folder) / TOKENIZER_FOLDER))
+    if vocabulary.vocab_hash != Manifest.load(folder).recipe.vocab_hash:
+        raise ValueError(
+            f"{location(folder) / TOKENIZER_FOLDER} was changed after the folder was prepared; restore its files, or "
+            "prepare the folder again."
+        )
+    return vocabulary
 
 
 def read_tokenizer_files(folder: str | Path) -> dict[str, bytes]:
     """Reads the tokenizer's files in a folder, content by name; raises ValueError if one is missing or was changed."""
     contents = {}
-    for file in Manifest.load(folder).vocabulary.files:
+    for file in Manifest.load(folder).tokenizer:
         path = location(folder) / TOKENIZER_FOLDER / Path(file.name).name  # cannot point outside the folder
         if kind_of(path) != "file":
             raise ValueError(f"{path} is missing; restore the file, or prepare the folder again.")

@@ -11,10 +11,8 @@ import tensorflow as tf
 from albert_tf.data.autotuning import PREFETCHED_BATCHES, without_autotuning
 from albert_tf.data.features import Feature, features_to_learn, split_roles
 from albert_tf.data.options import Objective
-from albert_tf.data.remote_shards import copied, read_and_removed
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import Source, check_expectations, find_shards, shards_to_read
-from albert_tf.files.urls import is_remote
 
 _OPEN_SHARDS = 16
 
@@ -115,14 +113,13 @@ def pretraining_dataset(
 
 def _epoch(paths: list[Path], order: tuple[tf.Tensor, tf.Tensor] | None, shuffle_buffer: int) -> tf.data.Dataset:
     """All records once, shuffled by `order` = (seed, epoch), or in the order of the files if it is None."""
-    seeds, read, calls = _seeds(order), tf.data.TFRecordDataset, tf.data.AUTOTUNE
+    seeds = _seeds(order)
     dataset = tf.data.Dataset.from_tensor_slices([*map(str, paths)])
     if seeds is not None:
         dataset = dataset.shuffle(len(paths), seed=seeds[0], reshuffle_each_iteration=False)
-    if any(map(is_remote, paths)):
-        # In parallel, tf.data opens another 32 shards before their turn, and their copies would stay as long.
-        dataset, read, calls = copied(dataset), read_and_removed, None
-    dataset = dataset.interleave(read, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=calls)
+    dataset = dataset.interleave(
+        tf.data.TFRecordDataset, cycle_length=min(len(paths), _OPEN_SHARDS), num_parallel_calls=tf.data.AUTOTUNE
+    )
     return dataset if seeds is None else dataset.shuffle(shuffle_buffer, seed=seeds[1], reshuffle_each_iteration=False)
 
 

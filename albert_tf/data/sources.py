@@ -1,7 +1,5 @@
 """Finds and checks the shards of a data source: a folder with a manifest, or TFRecord files."""
 
-import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,9 +14,6 @@ from albert_tf.data.manifest import MANIFEST_NAME, Manifest, Shard
 from albert_tf.data.options import Format, Objective
 from albert_tf.data.shard_files import DamagedShardError, ShardFault, find_fault, read_records
 from albert_tf.files.urls import file_infos, is_remote, kind_of, local_copy, location
-
-LIMIT_VARIABLE = "ALBERT_TF_CACHE_BYTES"
-_DEFAULT_LIMIT = 10 * 2**30
 
 Source = str | Path | Sequence[str | Path]
 
@@ -128,11 +123,11 @@ def check_expectations(
 
 
 def shards_to_read(shards: Shards, skip_corrupt: bool) -> tuple[list[Path], list[Path]]:
-    """The shards without faults, and where they are read: remote ones in copies, if all are small enough together.
+    """The shards without faults, and where they are read: remote ones in copies.
 
     Raises:
         ValueError: a shard is missing or, as its size shows, not that of the manifest; with `skip_corrupt`, which reads
-            all of them and warns of each fault, all have faults. Or the limit of copies is not a number.
+            all of them and warns of each fault, all have faults.
     """
     # A folder behind a URL is listed once, instead of asking for each file.
     infos = {folder: file_infos(folder) for folder in {path.parent for path in shards.paths if is_remote(path)}}
@@ -140,14 +135,8 @@ def shards_to_read(shards: Shards, skip_corrupt: bool) -> tuple[list[Path], list
         path: infos[path.parent][path.name]["size"] for path in shards.paths if path.name in infos.get(path.parent, ())
     }
     paths = _undamaged(shards) if skip_corrupt else _complete(shards, sizes)
-    limit = os.environ.get(LIMIT_VARIABLE, str(_DEFAULT_LIMIT))
-    if not limit.isdecimal():
-        raise ValueError(f"{LIMIT_VARIABLE} must be a number of bytes. Received: {limit!r}; correct it, or unset it.")
-    remote = [path for path in paths if is_remote(path)]
-    if sum(sizes[path] for path in remote) > int(limit):
-        return paths, paths
-    names = {path.name for path in remote}
-    copies = {folder: local_copy(folder, names.__contains__, infos[folder]) for folder in {p.parent for p in remote}}
+    names = {path.name for path in paths}
+    copies = {folder: local_copy(folder, names.__contains__, listed) for folder, listed in infos.items()}
     return paths, [copies[path.parent] / path.name if is_remote(path) else path for path in paths]
 
 
@@ -212,16 +201,14 @@ def name_damage(*sources: Source) -> Iterator[None]:
         *sources: the sources of the datasets that are read in the block.
 
     Raises:
-        ValueError: the block raised a read error and a shard is damaged, or could not be read from its URL.
+        ValueError: the block raised a read error and a shard is damaged.
     """
     try:
         yield
     except tf.errors.OpError as error:
         if not isinstance(error, tf.errors.DataLossError | tf.errors.InvalidArgumentError):
             raise
-        # Errors of what copies shards, and of the generator that makes examples on the fly, arrive as text.
-        if (unreadable := re.search(r"\bValueError: (\w+://.*)", error.message)) is not None:
-            raise ValueError(unreadable[1]) from None
+        # Errors of the generator that makes examples on the fly arrive as text.
         if not isinstance(error, tf.errors.DataLossError) and DamagedShardError.__name__ not in error.message:
             raise
         faults = [fault for source in sources for fault in verify_shards(source)]

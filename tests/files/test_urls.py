@@ -13,14 +13,14 @@ import pytest
 from albert_tf.cli.paths import check_exists
 from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.data.manifest import HashedFile, Manifest
-from albert_tf.data.sources import LIMIT_VARIABLE, Shards, find_shards, name_damage, shards_to_read
+from albert_tf.data.sources import find_shards
 from albert_tf.export.versions import publish
 from albert_tf.files import mirrors, urls
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
 from albert_tf.files.mirrors import mirrored, upload_changes
-from albert_tf.files.origins import name_of, process_folder, without_secrets
+from albert_tf.files.origins import name_of, without_secrets
 from albert_tf.files.text import find_files, read_lines
 from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, make_folder, with_urls
 from albert_tf.trainer.run_folder import differences, plain_urls, write_recipe
@@ -158,43 +158,13 @@ def ids(folder):
     return [inputs["input_ids"].numpy().tolist() for inputs, _ in pretraining_dataset(folder, 32, repeat=False)]
 
 
-def test_small_data_are_copied_once(examples, server):
+def test_shards_are_copied_once(examples, server):
     local, remote = examples
     expected = ids(local)
     assert ids(remote) == expected
     requests = server.requests
     assert ids(remote) == expected
     assert server.requests - requests < 20, "shards were copied again"
-
-
-def test_of_large_data_few_shards_are_on_disk(examples, monkeypatch):
-    local, remote = examples
-    on_disk = []
-    remove = pathlib.Path.unlink
-    monkeypatch.setattr(
-        pathlib.Path, "unlink", lambda path: on_disk.append(len([*path.parent.glob("shard-*")])) or remove(path)
-    )
-    monkeypatch.setenv(LIMIT_VARIABLE, "0")
-    assert ids(remote) == ids(local)
-    assert len(on_disk) > 24
-    assert max(on_disk) <= 16 + 2 * 4
-    assert not [*process_folder().glob("shard-*")]
-
-
-def test_a_shard_that_cannot_be_copied(examples, monkeypatch):
-    _, remote = examples
-    monkeypatch.setenv(LIMIT_VARIABLE, "0")
-    dataset = pretraining_dataset(remote, 32, repeat=False)
-    name = next(iter(location(remote).glob("*.tfrecord"))).name
-    location(f"{remote}/{name}").unlink()
-    with pytest.raises(ValueError, match=f"^{remote}/{name} does not exist .*check the URL"), name_damage(remote):
-        list(dataset)
-
-
-def test_a_limit_that_is_no_number(monkeypatch):
-    monkeypatch.setenv(LIMIT_VARIABLE, "10 GB")
-    with pytest.raises(ValueError, match=r"must be a number of bytes. Received: '10 GB'"):
-        shards_to_read(Shards([], {}, None), skip_corrupt=False)
 
 
 MISTAKES = {

@@ -78,8 +78,7 @@ def write_examples(folders: Folders, texts: Mapping[str, list[pathlib.Path]], **
                     **options,
                 )
             )
-        speed = "existing files" if report.reused else f"{report.tokens_per_second:,.0f} tokens/s"
-        typer.echo(f"  {report.manifest.statistics.examples:,} examples, {speed}")
+        typer.echo(f"  {report.manifest.statistics.examples:,} examples")
 
 
 def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:

@@ -44,7 +44,7 @@ def open_folder(folder: Path, recipe: PreparationSettings) -> Manifest | None:
 
 def _is_intact(folder: Path, manifest: Manifest) -> bool:
     """Whether the shards and the tokenizer's files are those that were written."""
-    files = ((folder / TOKENIZER_FOLDER / Path(file.name).name, file) for file in manifest.vocabulary.files)
+    files = ((folder / TOKENIZER_FOLDER / Path(file.name).name, file) for file in manifest.tokenizer)
     shards = ((folder / shard.name, shard) for shard in manifest.shards)
     return all(path.is_file() and sha256(path) == file.sha256 for path, file in files) and all(
         path.is_file() and find_fault(path, shard.records, shard.bytes) is None for path, shard in shards

@@ -9,7 +9,6 @@ last finished shard.
 """
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,6 @@ from albert_tf.data.manifest import (
     Manifest,
     PreparationSettings,
     Shard,
-    VocabularyRecord,
 )
 from albert_tf.data.options import ExampleOptions, PrepareOptions
 from albert_tf.data.preparation.output_folder import Workspace, open_folder
@@ -100,15 +98,11 @@ class PrepareReport:
     Args:
         folder: the output folder.
         manifest: its manifest.
-        seconds: wall time.
-        tokens_per_second: tokens of the examples written by this run, divided by `seconds`.
         reused: True if the folder already held these examples and nothing was done.
     """
 
     folder: Path
     manifest: Manifest
-    seconds: float
-    tokens_per_second: float
     reused: bool
 
 
@@ -142,7 +136,6 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
 
     References: `create_pretraining_data.py` of google-research/albert.
     """
-    started = time.monotonic()
     vocabulary = find_vocabulary(options.tokenizer or english_model_file())
     output = location(options.output_dir)
     if is_remote(output):
@@ -161,18 +154,17 @@ def prepare(options: PrepareOptions, progress: Callable[[PrepareProgress], None]
         existing, workspace = open_folder(output, recipe), Workspace(output)
         if existing:
             workspace.remove()  # exists if a run was killed after it wrote the manifest
-            return PrepareReport(output, existing, time.monotonic() - started, 0.0, reused=True)
+            return PrepareReport(output, existing, reused=True)
         workspace.start(recipe)
         context = PrepareContext(options, tokenizer, Vocabulary.of(tokenizer), workspace.folder)
-        manifest, written = _prepare(context, files, recipe, workspace, _Reporter(progress))
-    seconds = time.monotonic() - started
-    return PrepareReport(output, manifest, seconds, written.tokens / seconds, reused=False)
+        manifest = _prepare(context, files, recipe, workspace, _Reporter(progress))
+    return PrepareReport(output, manifest, reused=False)
 
 
 def _prepare(
     context: PrepareContext, files: list[Path], recipe: PreparationSettings, workspace: Workspace, reporter: _Reporter
-) -> tuple[Manifest, ExampleStatistics]:
-    """Starts or resumes the work; returns the manifest and the statistics of the shards written by this run."""
+) -> Manifest:
+    """Starts or resumes the work, and finishes the folder."""
     options = context.options
     with _open_runner(context) as runner:
         try:
@@ -182,25 +174,22 @@ def _prepare(
             workspace.remove()
             raise
         warn_of_losses(counts, options)
-        shards, written = _write_shards(options, counts, runner, workspace, reporter)
-    context.tokenizer.save_pretrained(options.output_dir / TOKENIZER_FOLDER)
-    total = sum((shard.statistics for shard in shards), ExampleStatistics())
+        shards = _write_shards(options, counts, runner, workspace, reporter)
+    folder = options.output_dir / TOKENIZER_FOLDER
+    context.tokenizer.save_pretrained(folder)
     manifest = Manifest(
         recipe=recipe,
-        vocabulary=VocabularyRecord.of(context.vocabulary, options.output_dir / TOKENIZER_FOLDER),
+        tokenizer=tuple(HashedFile.of(path) for path in sorted(folder.iterdir(), key=lambda path: path.name)),
         documents=sum(counts.documents),
         repeated_documents=counts.repeated,
         segments=counts.segments,
         tokens=sum(counts.tokens),
         unknown_tokens=counts.unknown,
-        statistics=total,
-        masked_share=round(total.masked_share, 6),
-        label_1_share=round(total.label_1_share, 6),
-        mean_length=round(total.mean_length, 3),
+        statistics=sum((shard.statistics for shard in shards), ExampleStatistics()),
         shards=shards,
     )
     workspace.finish(manifest)
-    return manifest, written
+    return manifest
 
 
 def default_num_shards(files: Iterable[Path]) -> int:
@@ -253,21 +242,19 @@ def _tokenize_corpus(
 
 def _write_shards(
     options: PrepareOptions, counts: Counts, runner: "Runner", workspace: Workspace, reporter: _Reporter
-) -> tuple[tuple[Shard, ...], ExampleStatistics]:
-    """Writes the missing shards; returns all shards, and the statistics of the new ones."""
+) -> tuple[Shard, ...]:
+    """Writes the missing shards; returns all."""
     numbers = [number for number, documents in enumerate(counts.documents) if documents]
     missing = [number for number in numbers if not workspace.load(f"shard-{number}", Shard)]
     passes = options.dupe_factor if options.format == "examples" else 1
     reporter.start("write", sum(counts.tokens[number] for number in missing) * passes)
     for number in runner.run(_write_shard, missing):
         reporter.add(counts.tokens[number] * passes)
-    finished = {number: _load_finished(workspace, number) for number in numbers}
-    written = sum((finished[number].statistics for number in missing), ExampleStatistics())
-    # A shard whose documents all have a single sentence has no examples.
-    for shard in finished.values():
-        if not shard.records:
+    finished = [_load_finished(workspace, number) for number in numbers]
+    for shard in finished:
+        if not shard.records:  # all of its documents have a single sentence
             (options.output_dir / shard.name).unlink(missing_ok=True)
-    return tuple(shard for shard in finished.values() if shard.records), written
+    return tuple(shard for shard in finished if shard.records)
 
 
 def _load_finished(workspace: Workspace, number: int) -> Shard:

@@ -4,11 +4,9 @@ A runner has two methods: `tokenize`, which reports the bytes that it has read, 
 it is done. Results and their order do not depend on the runner.
 """
 
-import ctypes
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -33,15 +31,12 @@ Context = TypeVar("Context")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_PR_SET_PDEATHSIG = 1  # of Linux's `prctl`
 _context: Any = None  # of a worker process
 
 
 def _start(context: Any) -> None:
     global _context
     _context = context
-    if sys.platform == "linux":  # the thread below cannot run while native code holds the interpreter's lock
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 

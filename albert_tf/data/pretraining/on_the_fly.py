@@ -31,7 +31,7 @@ from albert_tf.data.prng import fold_in, random_bits, splitmix64
 from albert_tf.data.shard_files import read_document_shard
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.data.sources import check_expectations, find_shards, shards_to_read
-from albert_tf.files.urls import borrowed, location
+from albert_tf.files.urls import location
 
 _SHARD_ORDER_STREAM = 200
 _BLOCK_TOKENS = 2**18
@@ -184,8 +184,7 @@ class _Source:
                     yield {feature.name: examples[feature.name] for feature in features}
 
     def _visit(self, visit: Visit) -> tuple[TokenizedDocuments, Pairs]:
-        with borrowed(self.paths[visit.shard]) as path:
-            documents = read_document_shard(path)
+        documents = read_document_shard(self.paths[visit.shard])
         pairs = make_pairs(documents, [visit.epoch], self.options).shuffled()
         extra_pass = visit.epoch
         while len(pairs) < visit.count:
