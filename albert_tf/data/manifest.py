@@ -58,22 +58,9 @@ class PreparationSettings(_Record):
         mine, theirs = (
             {**recipe.model_dump(mode="json"), **recipe.examples.model_dump(mode="json")} for recipe in (self, other)
         )
-        for values in (mine, theirs):
-            del values["examples"]
-            values["corpus"] = {file["sha256"]: file["name"] for file in values["corpus"]}
-        phrases = [
-            f"{key} is {theirs[key]!r}, was {mine[key]!r}"
-            for key in mine
-            if key not in ("corpus", "vocab_hash") and mine[key] != theirs[key]
-        ]
-        phrases += ["another vocabulary, or other options of its tokenizer"] * (self.vocab_hash != other.vocab_hash)
-        added = [name for key, name in theirs["corpus"].items() if key not in mine["corpus"]]
-        removed = [name for key, name in mine["corpus"].items() if key not in theirs["corpus"]]
-        phrases += [f"texts added or changed: {', '.join(added)}"] * bool(added)
-        phrases += [f"texts removed or changed: {', '.join(removed)}"] * bool(removed)
-        if not phrases and self != other:
-            phrases = ["the order or the names of the texts"]
-        return phrases
+        changed = [key for key in mine if mine[key] != theirs[key]]
+        named = {"vocab_hash": "another vocabulary, or other options of its tokenizer", "corpus": "other texts"}
+        return [named.get(key, f"{key} is {theirs[key]!r}, was {mine[key]!r}") for key in changed if key != "examples"]
 
 
 class ExampleStatistics(_Record):

@@ -23,7 +23,7 @@ def with_names(fields: Mapping[str, Any], features: Mapping[str, Feature], place
     """The fields of a row with class labels by name; raises ValueError, which names `place`, if one has none."""
     try:
         return {name: named(value, features.get(name)) for name, value in fields.items()}
-    except (IndexError, KeyError, TypeError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise ValueError(f"{place}: a class label is not the number of one of its names ({error}).") from None
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from albert_tf.data.finetuning.few_shapes import padded_length
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
 from albert_tf.data.finetuning.text_counts import counts_of, report_parts
-from albert_tf.tokenization.batching import BatchLayout, Windows, choose_windows
+from albert_tf.tokenization.batching import BatchLayout, TokenRows, build_inputs, choose_windows
+from albert_tf.tokenization.interface import SpecialPieceIds
 
 if TYPE_CHECKING:
     from albert_tf.tokenization import AlbertTokenizer
@@ -281,37 +282,28 @@ def _parts(
         windows = choose_windows(lengths[0], None if pairs is None else lengths[1], layout)
         is_cut = layout.doc_stride is None and windows.first + windows.second < np.sum(lengths, axis=0)
         yield {
-            **rows_of_windows(tokenizer, ids[0], None if pairs is None else ids[1], windows),
+            **flat_rows(tokenizer, ids[0], None if pairs is None else ids[1], layout),
             "text": (start + windows.samples).astype(np.int32),
             "counts": counts_of(np.min(lengths, axis=0), is_cut),
         }
 
 
-def rows_of_windows(
+def flat_rows(
     tokenizer: "AlbertTokenizer",
     texts: Sequence[np.ndarray],
     pairs: Sequence[np.ndarray] | None,
-    windows: Windows,
+    layout: BatchLayout,
 ) -> dict[str, np.ndarray]:
     """`ids`, int32, and `token_types`, int8, of all rows one after the other, and `lengths` of each, int32 [N].
 
     Args:
         tokenizer: AlbertTokenizer.
         texts, pairs: ids of the texts, and of the second texts of pairs or None.
-        windows: what is in each of the N rows: [CLS] text [SEP], or [CLS] text [SEP] pair [SEP].
+        layout: see `build_inputs`, which makes the N rows.
     """
-    lengths = windows.first + windows.second + (2 if pairs is None else 3)
-    starts = np.cumsum(lengths) - lengths
-    ids = np.full(lengths.sum(), tokenizer.sep_token_id, np.int32)
-    types = np.zeros(len(ids), np.int8)
-    columns = (windows.samples, windows.first, windows.second, windows.starts, starts)
-    for sample, first, second, start, row in zip(*(column.tolist() for column in columns)):
-        ids[row] = tokenizer.cls_token_id
-        end = row + 1 + first
-        if pairs is None:
-            ids[row + 1 : end] = texts[sample][start : start + first]
-        else:
-            ids[row + 1 : end] = texts[sample][:first]
-            ids[end + 1 : end + 1 + second] = pairs[sample][start : start + second]
-            types[end + 1 : end + 2 + second] = 1
-    return {"ids": ids, "token_types": types, "lengths": lengths.astype(np.int32)}
+    names = ("pad", "unk", "cls", "sep", "mask")
+    special = SpecialPieceIds(*(getattr(tokenizer, f"{name}_token_id") for name in names))
+    inputs = build_inputs(TokenRows(texts), None if pairs is None else TokenRows(pairs), special, layout)
+    mask = inputs["attention_mask"] == 1
+    types = inputs["token_type_ids"][mask].astype(np.int8)
+    return {"ids": inputs["input_ids"][mask], "token_types": types, "lengths": mask.sum(axis=1, dtype=np.int32)}

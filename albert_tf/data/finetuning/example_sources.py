@@ -57,20 +57,13 @@ def as_file(data: Any, role: str = "dev", table: TableFormat | None = None) -> s
     if isinstance(data, str | os.PathLike):
         if not str(data):
             raise ValueError("A path of examples must not be empty.")
-        if _is_folder(data):
+        if pathlib.Path(data).is_dir():
             data = _of_folder(pathlib.Path(data), role, table or TableFormat())
         return _of_file(pathlib.Path(data), table or TableFormat()) or data
     if isinstance(data, Mapping):
         name = _split(data, role, f"The {type(data).__name__}")
         return _written(data[name], f"the split {name!r}")
     return _written(data, _name_of(data))
-
-
-def _is_folder(path: str | os.PathLike) -> bool:
-    try:
-        return "\0" not in str(path) and pathlib.Path(path).is_dir()
-    except (OSError, ValueError) as error:  # too long, or with a NUL
-        raise ValueError(f"{str(path)[:60]!r} is not a path ({error.args[-1]}); check it.") from None
 
 
 def _of_folder(folder: pathlib.Path, role: str, table: TableFormat) -> str | os.PathLike:
@@ -197,8 +190,6 @@ def _rows(data: Any) -> Iterator[Any]:
             return _pandas_rows(data)
         if hasattr(data, "features") and hasattr(data, "iter"):
             return _dataset_rows(data)
-        if type(data).__name__ == "LazyFrame":
-            data = data.collect()
         if hasattr(data, "iter_slices"):  # polars
             return (row for part in data.iter_slices(_ROWS_AT_ONCE) for row in part.to_dicts())
         if hasattr(data, "to_batches"):  # Arrow

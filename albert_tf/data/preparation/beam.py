@@ -7,8 +7,8 @@ that of the local runner. All workers need access to the inputs and the output f
 import importlib
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache, partial
 from operator import itemgetter
 from pathlib import Path
@@ -33,7 +33,6 @@ from albert_tf.files.urls import is_remote
 
 # Position of a batch of documents in the corpus: index of the file, index within the file.
 Position = tuple[int, int]
-_ERROR_FILE = "fault"
 
 
 class BeamRunner:
@@ -77,24 +76,20 @@ class BeamRunner:
         return items
 
     def _step(self, function: Callable[[PrepareContext, Any], Iterable[Any]]) -> Any:
-        return self._beam.FlatMap(_Step(function, self._packed))
+        return self._beam.FlatMap(partial(_run_step, function, self._packed))
 
     @contextmanager
     def _pipeline(self) -> Iterator[Any]:
         """A pipeline, which runs when the block ends.
 
         Raises:
-            ValueError, OSError: raised by a step.
-            RuntimeError: the pipeline failed for another reason.
+            RuntimeError: the pipeline failed, perhaps because of an error of a step, which the message names.
         """
-        raised, options = self._context.workspace / _ERROR_FILE, list(self._context.options.beam_options)
-        raised.unlink(missing_ok=True)
+        options = list(self._context.options.beam_options)
         try:
             with self._beam.Pipeline(options=self._beam.pipeline.PipelineOptions(options)) as pipeline:
                 yield pipeline
         except Exception as error:
-            if raised.is_file():
-                raise pickle.loads(raised.read_bytes()) from None
             reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
             raise RuntimeError(
                 f"The Beam pipeline failed: {reason} (beam_options={options}). Check that albert_tf is installed on "
@@ -103,21 +98,8 @@ class BeamRunner:
             ) from error
 
 
-@dataclass(frozen=True)
-class _Step:
-    """A function for Beam to call. Beam wraps errors, so those meant for the user are also saved in the workspace."""
-
-    function: Callable[[PrepareContext, Any], Iterable[Any]]
-    packed: bytes
-
-    def __call__(self, item: Any) -> Iterator[Any]:
-        context = _unpacked(self.packed)
-        try:
-            yield from self.function(context, item)
-        except (ValueError, OSError) as error:
-            with suppress(OSError):
-                (context.workspace / _ERROR_FILE).write_bytes(pickle.dumps(error))
-            raise
+def _run_step(function: Callable[[PrepareContext, Any], Iterable[Any]], packed: bytes, item: Any) -> Iterable[Any]:
+    return function(_unpacked(packed), item)
 
 
 @lru_cache(maxsize=1)

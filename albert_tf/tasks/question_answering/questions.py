@@ -15,8 +15,8 @@ from albert_tf.data.finetuning.encoded import (
     Inputs,
     best_windows,
     encode_with_spans,
+    flat_rows,
     parts_of,
-    rows_of_windows,
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
@@ -192,7 +192,7 @@ def _parts(
         lengths = np.array([len(ids) for ids in whole], np.int64)
         windows = choose_windows(np.minimum(lengths, max_question_length), counts, layout)
         yield {
-            **rows_of_windows(tokenizer, asked, texts, windows),
+            **flat_rows(tokenizer, asked, texts, layout),
             "question": (num_questions + windows.samples).astype(np.int32),
             "position": (windows.first + 2).astype(np.int32),
             "start": windows.starts.astype(np.int32),

@@ -17,8 +17,8 @@ from albert_tf.data.finetuning.encoded import (
     Inputs,
     best_windows,
     encode_with_spans,
+    flat_rows,
     parts_of,
-    rows_of_windows,
     window_stride,
 )
 from albert_tf.data.finetuning.stored_arrays import Ragged, gather
@@ -157,7 +157,7 @@ def _parts(
         num_tokens = np.array([len(ids) for ids in tokens], np.int64)
         windows = choose_windows(num_tokens, None, layout)
         yield {
-            **rows_of_windows(tokenizer, tokens, None, windows),
+            **flat_rows(tokenizer, tokens, None, layout),
             "text": (num_texts + windows.samples).astype(np.int32),
             "start": windows.starts.astype(np.int32),
             "count": windows.first.astype(np.int32),

@@ -56,7 +56,7 @@ def test_beam_takes_up_what_the_local_runner_began(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("text", "beam_options", "kind", "message"),
     [
-        (b"ok\n\xff\n", (), ValueError, r"text\.txt is not UTF-8: byte 0xff at byte offset 3"),
+        (b"ok\n\xff\n", (), RuntimeError, r"failed: .*text\.txt is not UTF-8: byte 0xff at byte offset 3"),
         pytest.param(b"\n", (), ValueError, "No text was found in .*; give other files", marks=pytest.mark.exhaustive),
         pytest.param(b"A.\n", ("--runner=NoSuch",), RuntimeError, "failed: .*NoSuch", marks=pytest.mark.exhaustive),
     ],
