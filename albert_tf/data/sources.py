@@ -154,7 +154,7 @@ def _complete(shards: Shards, remote_sizes: Mapping[Path, int]) -> list[Path]:
 
 def _undamaged(shards: Shards) -> list[Path]:
     """The shards without faults, with a warning about the others; raises ValueError if all have faults."""
-    faults = _find_faults(shards.paths, shards.manifest)
+    faults = _find_faults(shards)
     if faults and len(faults) == len(shards.paths):
         raise _damaged(faults)
     for fault in faults:
@@ -163,9 +163,9 @@ def _undamaged(shards: Shards) -> list[Path]:
     return [path for path in shards.paths if path not in damaged]
 
 
-def _find_faults(paths: list[Path], manifest: Manifest | None) -> list[ShardFault]:
+def _find_faults(shards: Shards) -> list[ShardFault]:
     faults = []
-    for path, shard in zip(paths, manifest.shards if manifest else [None] * len(paths), strict=True):
+    for path, shard in zip(shards.paths, shards.listed, strict=True):
         expected = (shard.records, shard.bytes) if shard else ()
         fault = find_fault(path, *expected) if path.is_file() else ShardFault(path, 0, "there is no such file")
         faults += [fault] if fault else []
@@ -188,7 +188,8 @@ def verify_shards(source: Source) -> list[ShardFault]:
     Returns:
         The first fault of each damaged shard.
     """
-    return _find_faults(*_locate(source))
+    paths, manifest = _locate(source)
+    return _find_faults(Shards(paths, {}, manifest))
 
 
 @contextmanager

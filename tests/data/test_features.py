@@ -1,6 +1,6 @@
 """Features are declared once: names on both sides are the field's and the reference's."""
 
-from albert_tf.data.features import PRETRAINING_FEATURES, with_role
+from albert_tf.data.features import PRETRAINING_FEATURES
 from albert_tf.data.pretraining.examples import PretrainingExamples
 
 
@@ -12,7 +12,3 @@ def test_names_on_disk_are_the_references():
 
 def test_examples_have_exactly_the_declared_features():
     assert [feature.name for feature in PRETRAINING_FEATURES] == list(PretrainingExamples.__dataclass_fields__)
-
-
-def test_every_feature_has_a_role():
-    assert len(with_role(PRETRAINING_FEATURES, "input", "label", "extra")) == len(PRETRAINING_FEATURES)

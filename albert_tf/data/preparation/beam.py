@@ -51,12 +51,6 @@ class BeamRunner:
         self._context = replace(context, options=options, workspace=context.workspace.absolute())
         self._packed = pickle.dumps(self._context)
 
-    def __enter__(self) -> "BeamRunner":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
     def tokenize(self, files: list[Path], report: Report) -> None:
         """Tokenizes the corpus into the cache of each shard."""
         beam = self._beam

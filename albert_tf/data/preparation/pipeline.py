@@ -198,12 +198,12 @@ def default_num_shards(files: Iterable[Path]) -> int:
     return max(_MIN_SHARDS, -(-size // _MAX_SHARD_TEXT))
 
 
-def _open_runner(context: PrepareContext) -> "Runner":
+def _open_runner(context: PrepareContext) -> "contextlib.AbstractContextManager[Runner]":
     if context.options.runner == "local":
         return LocalRunner(context)
     from albert_tf.data.preparation.beam import BeamRunner
 
-    return BeamRunner(context)
+    return contextlib.nullcontext(BeamRunner(context))
 
 
 def _recipe(options: PrepareOptions, files: Iterable[Path], tokenizer: AlbertTokenizer) -> PreparationSettings:

@@ -14,7 +14,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 from albert_tf.data.preparation.tokenized_cache import (
     PrepareContext,
@@ -26,10 +26,6 @@ from albert_tf.data.preparation.tokenized_cache import (
     tokenize_batch,
     written_caches,
 )
-
-Context = TypeVar("Context")
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 _context: Any = None  # of a worker process
 
@@ -53,7 +49,7 @@ def _call(function: Callable[..., Any], item: Any) -> Any:
     return function(_context, item)
 
 
-class Workers(Generic[Context]):
+class Workers:
     """A process pool for functions `(context, item) -> result`.
 
     Processes are spawned, so functions have to be importable, and contexts, items and results have to be picklable.
@@ -63,7 +59,7 @@ class Workers(Generic[Context]):
         num_processes: 1 calls the functions in this process.
     """
 
-    def __init__(self, context: Context, num_processes: int):
+    def __init__(self, context: Any, num_processes: int):
         self.context = context
         self._num_processes = num_processes
         self._pool: ProcessPoolExecutor | None = None
@@ -78,7 +74,7 @@ class Workers(Generic[Context]):
         if self._pool:
             self._pool.shutdown(cancel_futures=True)
 
-    def map(self, function: Callable[[Context, Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    def map(self, function: Callable[[Any, Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         """Yields the results in the order of the items.
 
         Args:
@@ -92,7 +88,7 @@ class Workers(Generic[Context]):
             for item in items:
                 yield function(self.context, item)
             return
-        waiting: deque[Future[Result]] = deque()
+        waiting: deque[Future[Any]] = deque()
         try:
             for item in items:
                 waiting.append(self._submit(self._pool, function, item))
@@ -106,7 +102,7 @@ class Workers(Generic[Context]):
                 f"command again, with fewer processes if memory is short; finished shards are kept."
             ) from None
 
-    def run(self, function: Callable[[Context, Item], object], items: Sequence[Item]) -> Iterator[Item]:
+    def run(self, function: Callable[[Any, Any], object], items: Sequence[Any]) -> Iterator[Any]:
         """As `map`, but yields the items."""
         return (item for item, _ in zip(items, self.map(function, items)))
 
@@ -119,7 +115,7 @@ class Workers(Generic[Context]):
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class LocalRunner(Workers[PrepareContext]):
+class LocalRunner(Workers):
     """Runs the work in processes on this machine."""
 
     def __init__(self, context: PrepareContext):

@@ -15,7 +15,6 @@ from albert_tf.data.finetuning.encoded import encode_texts
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.tasks.multiple_choice.choices import ChoiceQuestion, encode_choices
 from albert_tf.tasks.multiple_choice.files import read_choices
-from albert_tf.tasks.question_answering.files import read_questions
 from albert_tf.tasks.question_answering.questions import Question, encode_questions
 from albert_tf.tasks.token_classification.files import read_tagged
 from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagged
@@ -48,7 +47,6 @@ KINDS = {
 }
 # For each kind of example that is read from a file: how, and a row of a passage.
 FILES = {
-    "questions": (read_questions, lambda text: {"context": text, "question": "Who?", "answers": []}),
     "choices": (read_choices, lambda text: {"context": text, "question": "Who?", "choices": ["a", "b"], "label": 1}),
     "tags": (read_tagged, lambda text: {"words": text.split()[:12], "tags": ["O"] * len(text.split()[:12])}),
 }
@@ -139,19 +137,13 @@ def test_memory_hardly_grows_with_rows_of_tables(tmp_path, suffix):
     assert (peak(12_000) - peak(4_000)) / 8_000 < 60
 
 
-@pytest.mark.parametrize(
-    "kind", ["choices", *(pytest.param(kind, marks=pytest.mark.exhaustive) for kind in ("tags", "questions"))]
-)
+@pytest.mark.parametrize("kind", ["choices", pytest.param("tags", marks=pytest.mark.exhaustive)])
 def test_memory_hardly_grows_with_rows(tmp_path, kind):
     def peak(rows):
         path = write_passages(tmp_path, kind, rows)
         with peak_memory() as used:
-            if kind == "questions":  # of a file, their ids are kept in memory, to compare them
-                given = StoredRows(Question(f"q{row}", "Who?", f"{row // 3} {LONG[0]}") for row in range(rows))
-                encode_questions(tokenizer(), given, 64).labels()
-            else:
-                given = FILES[kind][0](path)
-                KINDS[kind][1](tokenizer(), given, *([["O"]] if kind == "tags" else []), 64)
+            given = FILES[kind][0](path)
+            KINDS[kind][1](tokenizer(), given, *([["O"]] if kind == "tags" else []), 64)
         assert len(given) == rows
         return used[0]
 

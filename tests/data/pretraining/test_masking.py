@@ -64,13 +64,6 @@ def test_a_second_choice_leaves_out_what_is_taken():
     check_rows(second, starts, content, budgets, order, taken)
 
 
-def test_budget_is_met_exactly_where_words_are_single_tokens():
-    content = np.ones((50, 100), bool)
-    budgets = np.arange(1, 51)
-    chosen = select_masked(content, content, budgets, fold_in(1, np.arange(50)))
-    assert np.array_equal(chosen.sum(axis=1), budgets)
-
-
 def test_every_word_is_as_likely():
     # A budget of one token in rows of 20 single-token words: a draw of one word, evenly.
     content = np.ones((40_000, 20), bool)
@@ -85,15 +78,6 @@ def test_shares_of_ngram_lengths(favor_shorter, shares):
     lengths = word_order(fold_in(3, np.arange(2000)), np.full(2000, 50), 3, favor_shorter).lengths
     for length, share in zip((1, 2, 3), np.array(shares) / 11, strict=True):
         assert abs((lengths == length).mean() - share) < 4 * np.sqrt(share * (1 - share) / lengths.size)
-
-
-def test_a_row_does_not_depend_on_the_batch():
-    starts, content = random_words(seed=4, rows=64, length=96)
-    keys, budgets = fold_in(9, np.arange(64)), np.full(64, 14)
-    together = select_masked(starts, content, budgets, keys)
-    for row in (0, 17, 63):
-        one = slice(row, row + 1)
-        assert np.array_equal(together[one], select_masked(starts[one], content[one], budgets[one], keys[one]))
 
 
 def test_corruption_shares_and_untouched_rest():

@@ -129,17 +129,6 @@ def test_no_segment_is_left_out(objective):
 
 
 @pytest.mark.parametrize("objective", [Objective.SENTENCE_ORDER, Objective.NEXT_SENTENCE])
-def test_half_of_the_pairs_are_negative(objective):
-    documents = random_documents(4, documents=200)
-    pairs = make_pairs(documents, np.arange(8), options_for(objective))
-    boundaries = documents.segment_offsets[documents.document_offsets]
-    home, other = (np.searchsorted(boundaries, start, "right") for start in (pairs.first_start, pairs.second_start))
-    is_negative = pairs.first_start > pairs.second_start if objective is Objective.SENTENCE_ORDER else home != other
-    assert np.array_equal(pairs.labels == 1, is_negative)
-    assert abs(pairs.labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(pairs))
-
-
-@pytest.mark.parametrize("objective", [Objective.SENTENCE_ORDER, Objective.NEXT_SENTENCE])
 def test_a_document_of_one_segment_makes_no_example_and_half_are_negative_without_it(objective):
     segments = np.tile([1, 6], 200)
     lengths = np.full(segments.sum(), 9)
