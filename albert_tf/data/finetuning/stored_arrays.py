@@ -12,11 +12,13 @@ from albert_tf.data.finetuning.stored_rows import full_disk_named
 
 Arrays = Mapping[str, np.ndarray]
 
+_IN_MEMORY = 1 << 24  # bytes
+
 
 def gather(parts: Iterable[Arrays]) -> dict[str, np.ndarray]:
     """The arrays of all parts by name, one after the other.
 
-    Those of several parts are mapped from temporary files (see `StoredRows`), which are removed with them.
+    More than 16 MiB are mapped from temporary files (see `StoredRows`), which are removed with the arrays.
 
     Args:
         parts: at least one dict of arrays with one axis.
@@ -24,17 +26,22 @@ def gather(parts: Iterable[Arrays]) -> dict[str, np.ndarray]:
     Raises:
         OSError: the disk is full.
     """
-    parts = iter(parts)
-    first, second = next(parts), next(parts, None)
-    if second is None:
-        return dict(first)
+    parts, first, size = iter(parts), [], 0
+    for part in parts:
+        first.append(part)
+        size += sum(array.nbytes for array in part.values())
+        if size > _IN_MEMORY:
+            break
+    else:
+        return {name: np.concatenate([part[name] for part in first]) for name in first[0]}
+    types = {name: array.dtype for name, array in first[0].items()}
     with contextlib.ExitStack() as stack, full_disk_named():
-        files = {name: stack.enter_context(tempfile.TemporaryFile()) for name in first}
-        for part in itertools.chain([first, second], parts):
+        files = {name: stack.enter_context(tempfile.TemporaryFile()) for name in types}
+        for part in itertools.chain(first, parts):
             for name, file in files.items():
                 file.write(part[name].tobytes())
         return {
-            name: np.asarray(np.memmap(file, first[name].dtype, "r")) if file.tell() else first[name]
+            name: np.asarray(np.memmap(file, types[name], "r")) if file.tell() else np.zeros(0, types[name])
             for name, file in files.items()
         }
 

@@ -7,7 +7,7 @@ import mmap
 import pickle
 import tempfile
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
 
@@ -71,7 +71,7 @@ class StoredRows(Sequence[_Row], Generic[_Row]):
 
 
 @contextlib.contextmanager
-def full_disk_named():
+def full_disk_named() -> Iterator[None]:
     """Turns errors in writing temporary files into an OSError that names their folder."""
     try:
         yield

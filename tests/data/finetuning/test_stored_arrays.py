@@ -72,14 +72,22 @@ def write_passages(folder, kind, rows):
     return write_rows(folder, [FILES[kind][1](f"{row // 3} {passages[row // 3 % 40]}") for row in range(rows)])
 
 
+@pytest.fixture
+def on_disk(monkeypatch):
+    """Puts small arrays on disk, too."""
+    monkeypatch.setattr(stored_arrays, "_IN_MEMORY", 0)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_ids_on_disk_are_those_in_memory(monkeypatch, kind):
     rows, encode, settings = KINDS[kind]
     expected = encode(tokenizer(), rows, *settings)
     for name in ("_TEXTS_AT_ONCE", "_ROWS_AT_ONCE"):
         monkeypatch.setattr(encoded, name, 4)
-    for given in (rows, StoredRows(rows)):
-        assert_same(encode(tokenizer(), given, *settings), expected)
+    for limit in (1 << 24, 0):
+        monkeypatch.setattr(stored_arrays, "_IN_MEMORY", limit)
+        for given in (rows, StoredRows(rows)):
+            assert_same(encode(tokenizer(), given, *settings), expected)
 
 
 @pytest.mark.parametrize("kind", ["choices", "questions"])
@@ -97,7 +105,7 @@ def test_passages_are_tokenized_once_for_neighbouring_rows(monkeypatch, kind):
     assert [text for text in passages if text in LONG] == LONG
 
 
-def test_a_full_disk_is_an_error_that_names_the_folder():
+def test_a_full_disk_is_an_error_that_names_the_folder(on_disk):
     with pytest.raises(OSError, match=r"could not write the file \(.*\)") as raised, full_disk(4096):
         encode_texts(tokenizer(), ["words"] * 2000, None, 64)
     assert raised.value.filename == tempfile.gettempdir()
@@ -116,7 +124,7 @@ def peak_memory():
 
 
 @pytest.mark.parametrize("suffix", first_of(["tsv", "csv", "jsonl"]))
-def test_memory_hardly_grows_with_rows_of_tables(tmp_path, suffix):
+def test_memory_hardly_grows_with_rows_of_tables(tmp_path, on_disk, suffix):
     texts = [" ".join(text for text, _ in mood_rows(5, seed)) for seed in range(40)]
     assert min(map(len, texts)) > 100
 
@@ -138,7 +146,7 @@ def test_memory_hardly_grows_with_rows_of_tables(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("kind", ["choices", pytest.param("tags", marks=pytest.mark.exhaustive)])
-def test_memory_hardly_grows_with_rows(tmp_path, kind):
+def test_memory_hardly_grows_with_rows(tmp_path, on_disk, kind):
     def peak(rows):
         path = write_passages(tmp_path, kind, rows)
         with peak_memory() as used:
