@@ -80,17 +80,14 @@ class WordPieceModel:
         named = (f"{name}={value}" for name, value in asdict(self.options).items())
         return hashlib.sha256("\0".join([*named, *self.pieces]).encode()).hexdigest()
 
-    def split_words(self, text: str) -> list[str]:
-        """Cleans a text and splits it into words."""
-        return self._clean_up.prepare(text).translate(self._table).split()
-
     def tokenize(self, text: str | bytes) -> list[str]:
         (row,) = self.encode_batch([text])
         return [self.pieces[index] for index in row.tolist()]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
         texts = [as_characters(text, index) for index, text in enumerate(texts)]
-        return [np.frombuffer(b"".join(self._match_words(self.split_words(text))), np.int32) for text in texts]
+        cleaned = (self._clean_up.prepare(text).translate(self._table) for text in texts)
+        return [np.frombuffer(b"".join(self._match_words(text.split())), np.int32) for text in cleaned]
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
         cleaned = CleanedText.of(as_characters(text), self._clean_up)
