@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Control characters, surrogates, and separators of lines and paragraphs.
 _INVISIBLE = ("Cc", "Cs", "Zl", "Zp")
+# Stands for lone surrogates, which are no text: a noncharacter, which Unicode reserves for internal use.
+UNREADABLE = "\ufdd1"
 
 
 @dataclass(frozen=True)
@@ -134,18 +136,6 @@ class PieceModel(Protocol):
         """The ids and offsets of one text."""
         ...
 
-    def clean(self, text: str) -> str:
-        """A text after the clean-up of characters, with all its white space."""
-        ...
-
-    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
-        """As `clean`, and the position in the original text of each character, and of the end."""
-        ...
-
-    def clean_in_graph(self) -> CleanInGraph:
-        """`clean` for TensorFlow graphs."""
-        ...
-
     def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
         """The same model for TensorFlow graphs; raises ValueError if that is not possible."""
         ...
@@ -176,6 +166,18 @@ class PieceModel(Protocol):
 
     def save(self, folder: str | Path) -> None:
         """Writes the vocabulary and `tokenizer_config.json`."""
+        ...
+
+
+class VocabularyModel(PieceModel, Protocol):
+    """A piece model that tokens can be added to: it tells how it cleans texts."""
+
+    def clean(self, text: str) -> tuple[str, np.ndarray]:
+        """A text after the clean-up, with all its white space; the origin of each character, and of the end."""
+        ...
+
+    def clean_in_graph(self) -> CleanInGraph:
+        """`clean` for TensorFlow graphs."""
         ...
 
 

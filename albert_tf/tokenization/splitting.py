@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from albert_tf.tokenization.interface import EncodedWithOffsets, PieceModel, SpecialTokens, raise_not_text
+from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens, VocabularyModel, raise_not_text
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
@@ -51,7 +51,7 @@ class SplitAtTokens:
         model: Encoder,
         tokens: SpecialTokens,
         names: Mapping[str, str] | None = None,
-        cleaned_by: PieceModel | None = None,
+        cleaned_by: VocabularyModel | None = None,
     ):
         self._model = model
         self._names = names or {}
@@ -95,12 +95,12 @@ class SplitAtTokens:
         """Start, end and name of each token."""
         if self._cleaned_by is None:
             yield from ((*match.span(), match[0]) for match in self._pattern.finditer(text))
-        elif self._pattern.search(self._cleaned_by.clean(text)):
-            cleaned, origins = self._cleaned_by.clean_with_origins(text)
-            for match in self._pattern.finditer(cleaned):
-                start, end = match.span()
-                if (not start or origins[start - 1] < origins[start]) and origins[end - 1] < origins[end]:
-                    yield int(origins[start]), int(origins[end]), match[0]
+            return
+        cleaned, origins = self._cleaned_by.clean(text)
+        for match in self._pattern.finditer(cleaned):
+            start, end = match.span()
+            if (not start or origins[start - 1] < origins[start]) and origins[end - 1] < origins[end]:
+                yield int(origins[start]), int(origins[end]), match[0]
 
     def _join(self, parts: Sequence[_Part], encode: Callable[[str | bytes], EncodedWithOffsets]) -> EncodedWithOffsets:
         ids, offsets, start = [], [], 0

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import re
 import struct
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -20,7 +19,7 @@ from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, S
 from albert_tf.tokenization.sentencepiece.charsmap import changes, compile_clean_up
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizers_file
-from albert_tf.tokenization.sentencepiece.offsets import PieceParts, as_utf8, encode_with_offsets
+from albert_tf.tokenization.sentencepiece.offsets import PieceParts, encode_with_offsets, readable
 from albert_tf.tokenization.sentencepiece.pieces import SPECIAL_PIECES, find_special_ids, starts_word
 from albert_tf.tokenization.sentencepiece.proto import (
     as_control,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.sentencepiece.graph import SentencePieceInGraph
 
 _ALL_CORES = -1
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class SentencePieceModel:
@@ -77,10 +75,8 @@ class SentencePieceModel:
             reference=self.options.reference_digit_comma,
         )
 
-    def save(self, folder: str | Path, *, for_transformers: bool = True) -> None:
-        # For other models transformers would silently give different ids.
-        for_transformers = for_transformers and self._is_plain_unigram()
-        for_transformers = for_transformers and not changes(self._compiled_proto, self._user_defined)
+    def save(self, folder: str | Path) -> None:
+        for_transformers = self._fits_transformers()
         write_folder(folder, self._model_proto, self.options, for_transformers=for_transformers)
         tokenizers_json = location(folder) / TOKENIZERS_FILE
         if not for_transformers:
@@ -132,11 +128,8 @@ class SentencePieceModel:
         inside = [known.get(piece.removeprefix(WORD_START), index) for index, piece in enumerate(self.pieces)]
         return SpecialTokens(ids, np.array(inside, np.int32))
 
-    def clean(self, text: str) -> str:
-        return self._normalizer.Normalize(_LONE_SURROGATES.sub("\ufffd", text))
-
-    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
-        cleaned, origins = self._normalizer.Normalize(_LONE_SURROGATES.sub("\ufffd", text), with_offsets=True)
+    def clean(self, text: str) -> tuple[str, np.ndarray]:
+        cleaned, origins = self._normalizer.Normalize(readable(text), with_offsets=True)
         return cleaned, np.array(origins, np.int64)
 
     def clean_in_graph(self) -> CleanInGraph:
@@ -157,11 +150,13 @@ class SentencePieceModel:
         return SentencePieceInGraph(self._compiled_proto, self._digit_comma, spans)
 
     def __reduce__(self):
-        return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
+        return functools.partial(type(self), source=self.source), (self._model_proto, self.options)
 
-    def _is_plain_unigram(self) -> bool:
+    def _fits_transformers(self) -> bool:
+        """Whether transformers gives the same ids; for other models it would silently give different ones."""
         unused = any(map(self.processor.IsUnused, range(len(self.pieces))))
-        return is_unigram(self._model_proto) and not unused and not self._byte_ids
+        is_plain = is_unigram(self._model_proto) and not unused and not self._byte_ids
+        return is_plain and not changes(self._compiled_proto, self._user_defined)
 
     @functools.cached_property
     def _normalizer(self) -> sentencepiece.SentencePieceNormalizer:
@@ -198,4 +193,4 @@ class SentencePieceModel:
 def _checked(text: Any, index: int) -> Any:
     if not isinstance(text, str | bytes):
         raise_not_text(text, index)
-    return as_utf8(text)
+    return readable(text)

@@ -44,8 +44,8 @@ _FIELDS: dict[str, dict[str, tuple[int, str, str | None]]] = {
 _PARTS = {"pieces": "Piece", "trainer_spec": "TrainerSpec", "normalizer_spec": "NormalizerSpec"}
 
 
-def _declare() -> tuple[Any, Any]:
-    """The classes of a model and of a normaliser, in a pool of their own."""
+def _declare() -> Any:
+    """The class of a model, in a pool of its own."""
     field, file = descriptor_pb2.FieldDescriptorProto, descriptor_pb2.FileDescriptorProto(name="model", package="model")
     for name, fields in _FIELDS.items():
         declared = file.message_type.add(name=name)
@@ -58,12 +58,11 @@ def _declare() -> tuple[Any, Any]:
         model.field.add(name=name, number=number, label=label, type_name=f".model.{kind}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    names = ("model.Model", "model.NormalizerSpec")
-    model, spec = (message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names)
-    return model, spec
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("model.Model"))
 
 
-_Model, _NormalizerSpec = _declare()
+_Model = _declare()
+_NormalizerSpec = type(_Model().normalizer_spec)
 
 
 def _parse(model_proto: bytes) -> Any:

@@ -16,13 +16,13 @@ from albert_tf.files.atomic import write_json
 from albert_tf.files.urls import location
 from albert_tf.tokenization.files import MODEL_FILE, TokenizerOptions, check_no_other_vocabulary, english_model_file
 from albert_tf.tokenization.interface import PieceModel
-from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter, load_segmenter
+from albert_tf.tokenization.korean.kiwi import BORDER, check_segmenter, mark_borders
 from albert_tf.tokenization.korean.segmented_model import SegmentedModel
 from albert_tf.tokenization.sentencepiece.charsmap import compile_clean_up
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, SEP_PIECE, SPECIAL_PIECES
 from albert_tf.tokenization.sentencepiece.proto import normalizer_spec, read_charsmap, replace_charsmap, round_scores
-from albert_tf.tokenization.training.text import LineOptions, TrainingText
+from albert_tf.tokenization.training.text import TrainingText
 
 # As in the published English vocabulary.
 _USER_DEFINED_SYMBOLS = ["(", ")", '"', "-", ".", "–", "£", "€"]
@@ -115,18 +115,25 @@ def train_sentencepiece(
         raise ValueError(f"`model_type` must be one of unigram, bpe. Received: model_type={model_type!r}.")
     check_no_other_vocabulary(folder, MODEL_FILE)
     symbols = _checked_symbols(user_defined_symbols)
-    line_options = LineOptions(input_sentence_size, max_sentence_length, heldout_share, seed)
-    text = TrainingText(input_files, line_options, heldout_files)
+    text = TrainingText(
+        input_files,
+        heldout_files,
+        input_sentence_size=input_sentence_size,
+        max_sentence_length=max_sentence_length,
+        heldout_share=heldout_share,
+        seed=seed,
+    )
     options = TokenizerOptions(do_lower_case, text.choose_keep_accents(keep_accents))
-    loaded = None if segmenter is None else load_segmenter(segmenter)
+    if segmenter is not None:
+        check_segmenter(segmenter)
     published = english_model_file().read_bytes()
     cleaned = compile_clean_up(published, do_lower_case=do_lower_case, keep_accents=options.keep_accents)
     # Uses the published normaliser, because the library's rules differ between versions.
     trained = _train(
-        text.lines() if loaded is None else _segmented(text.lines(), loaded),
+        text.lines() if segmenter is None else _segmented(text.lines()),
         # With a border at every character, lines are at most four times as long.
-        max_sentence_length=max_sentence_length * (1 if loaded is None else 4),
-        user_defined_symbols=symbols if loaded is None else [*symbols, BORDER],
+        max_sentence_length=max_sentence_length * (1 if segmenter is None else 4),
+        user_defined_symbols=symbols if segmenter is None else [*symbols, BORDER],
         vocab_size=vocab_size,
         model_type=model_type,
         character_coverage=character_coverage,
@@ -139,15 +146,15 @@ def train_sentencepiece(
     if model_type == "unigram":
         trained = round_scores(trained, _SCORE_STEP)
     # Saved without the clean-up, which is added on loading, as in Google's code and Hugging Face's.
-    model = SentencePieceModel(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
-    model = model if loaded is None else SegmentedModel(model, loaded)
+    kind = SentencePieceModel if segmenter is None else SegmentedModel
+    model = kind(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
     model.save(folder)
     return report_vocabulary(location(folder), model_type, model, text)
 
 
-def _segmented(lines: Iterator[str], segmenter: KiwiSegmenter) -> Iterator[str]:
+def _segmented(lines: Iterator[str]) -> Iterator[str]:
     while batch := list(itertools.islice(lines, _LINES_AT_ONCE)):
-        yield from segmenter.mark(batch)
+        yield from mark_borders(batch)
 
 
 def _train(lines: Iterator[str], vocab_size: int, character_coverage: float, **settings: Any) -> bytes:

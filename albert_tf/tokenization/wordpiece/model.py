@@ -96,10 +96,7 @@ class WordPieceModel:
     def special_tokens(self) -> SpecialTokens:
         return SpecialTokens({self.pieces[index]: index for index in astuple(self.special)})
 
-    def clean(self, text: str) -> str:
-        return self._characters.prepare(text).translate(self._characters_table)
-
-    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
+    def clean(self, text: str) -> tuple[str, np.ndarray]:
         cleaned = CleanedText.of(text, self._characters)
         return cleaned.text, cleaned.origins
 
@@ -146,10 +143,6 @@ class WordPieceModel:
     def _characters(self) -> CleanUp:
         """The clean-up without the spaces around separate words."""
         return replace(self._clean_up, split_punctuation=False, split_chinese=False)
-
-    @functools.cached_property
-    def _characters_table(self) -> CharacterTable:
-        return CharacterTable(self._characters)
 
     @functools.cached_property
     def _piece_lengths(self) -> np.ndarray:
