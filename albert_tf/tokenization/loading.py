@@ -45,12 +45,12 @@ def _load(file: Path, arguments: dict[str, Any]) -> VocabularyModel:
     content = read_json(file, cure="save the tokenizer again")
     model = content.get("model")
     kind = model.get("type") if isinstance(model, dict) else None
-    if kind in ("Unigram", "BPE"):
+    if kind == "Unigram":
         return _sentencepiece(file, *read_tokenizers_file(content, file), arguments)
     if kind == "WordPiece":
         return _wordpiece(file, *read_wordpiece(content, file), arguments)
     raise ValueError(
-        f"{file} has a model of type {kind!r}; only Unigram, BPE and WordPiece are supported. Use the published "
+        f"{file} has a model of type {kind!r}; only Unigram and WordPiece are supported. Use the published "
         "spiece.model or vocab.txt."
     )
 
