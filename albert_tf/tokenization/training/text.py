@@ -42,10 +42,7 @@ class TrainingText:
         heldout_share: float = 0.01,
         seed: int = 12345,
     ):
-        for name, value in {
-            "input_sentence_size": input_sentence_size,
-            "max_sentence_length": max_sentence_length,
-        }.items():
+        for name, value in (("input_sentence_size", input_sentence_size), ("max_sentence_length", max_sentence_length)):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
         if not 0 <= heldout_share < 1:

@@ -36,25 +36,22 @@ class LongestMatch:
         self.initial = initial
         self.following = following
         self.unknown = unknown
+        self._unknown_row = np.int32(unknown).tobytes()
         self._longest = max(map(len, (*initial, *following)), default=0)
         # Texts repeat few different words.
         self._cached = functools.lru_cache(maxsize=_CACHED_WORDS)(self._match)
 
     def __call__(self, word: str) -> bytes:
-        return _as_bytes(self.unknown) if len(word) > self.max_word_length else self._cached(word)
+        return self._unknown_row if len(word) > self.max_word_length else self._cached(word)
 
     def _match(self, word: str) -> bytes:
-        ids: list[bytes] = []
+        ids: list[int] = []
         start, pieces = 0, self.initial
         while start < len(word):
             ends = range(min(start + self._longest, len(word)), start, -1)
             end = next((end for end in ends if word[start:end] in pieces), None)
             if end is None:
-                return _as_bytes(self.unknown)
-            ids.append(_as_bytes(pieces[word[start:end]]))
+                return self._unknown_row
+            ids.append(pieces[word[start:end]])
             start, pieces = end, self.following
-        return b"".join(ids)
-
-
-def _as_bytes(index: int) -> bytes:
-    return np.int32(index).tobytes()
+        return np.array(ids, np.int32).tobytes()
