@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -181,6 +181,10 @@ class VocabularyModel(PieceModel, Protocol):
         ...
 
 
-def raise_not_text(value: object, index: int) -> NoReturn:
-    """Raises ValueError because `texts[index]` is not a string."""
-    raise ValueError(f"Every text must be a string. Received: {value!r} ({type(value).__name__}) at position {index}.")
+def as_text(text: str | bytes) -> str:
+    """Decodes text; invalid UTF-8 becomes lone surrogates, which do not occur in pieces.
+
+    >>> as_text("é".encode()), as_text(b"a\\xff")
+    ('é', 'a\\udcff')
+    """
+    return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text

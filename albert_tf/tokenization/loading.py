@@ -8,7 +8,7 @@ from albert_tf.files.json import read_bytes, read_json
 from albert_tf.tokenization.added_tokens import AddedTokensModel
 from albert_tf.tokenization.added_tokens_files import read_added_tokens
 from albert_tf.tokenization.files import CONFIG_FILE, TokenizerOptions, read_config, read_options
-from albert_tf.tokenization.interface import PieceModel, VocabularyModel
+from albert_tf.tokenization.interface import VocabularyModel
 from albert_tf.tokenization.korean.kiwi import check_segmenter
 from albert_tf.tokenization.korean.segmented_model import SegmentedModel
 from albert_tf.tokenization.sentencepiece.huggingface_json import read_tokenizers_file
@@ -22,7 +22,7 @@ from albert_tf.tokenization.wordpiece.vocabulary import (
 )
 
 
-def load_piece_model(file: Path, **arguments: Any) -> PieceModel:
+def load_piece_model(file: Path, **arguments: Any) -> VocabularyModel | AddedTokensModel:
     """Loads a SentencePiece model, a vocabulary file or a `tokenizer.json`, the segmenter and tokens added to it.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens, VocabularyModel, raise_not_text
+from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens, VocabularyModel, as_text
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
@@ -60,7 +60,7 @@ class SplitAtTokens:
         self._pattern = re.compile(pattern_of(tokens.ids))
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        parts = [self._split(text, index) for index, text in enumerate(texts)]
+        parts = list(map(self._split, texts))
         between = [part.text for row in parts for part in row if part.token is None]
         rows = iter(self._model.encode_batch(between, num_threads))
         if len(between) == len(parts):  # no text has a token
@@ -77,19 +77,16 @@ class SplitAtTokens:
         )
         return [piece for row in rows for piece in row]
 
-    def _split(self, text: str | bytes, index: int = 0) -> list[_Part]:
+    def _split(self, text: str | bytes) -> list[_Part]:
         """Returns parts of the text: every second one is a token."""
-        if not isinstance(text, str | bytes):
-            raise_not_text(text, index)
-        written = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
-        is_bytes, parts, start = isinstance(text, bytes), [], 0
+        written, parts, start = as_text(text), [], 0
         for begin, end, token in self._find(written):
             parts += [_Part(written[start:begin]), _Part(written[begin:end], token)]
             start = end
         parts.append(_Part(written[start:]))
-        return (
-            [_Part(part.text.encode("utf-8", "surrogateescape"), part.token) for part in parts] if is_bytes else parts
-        )
+        if isinstance(text, bytes):
+            parts = [_Part(part.text.encode("utf-8", "surrogateescape"), part.token) for part in parts]
+        return parts
 
     def _find(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Start, end and name of each token."""

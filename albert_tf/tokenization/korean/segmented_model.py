@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from albert_tf.files.urls import location
 from albert_tf.tokenization.files import CONFIG_FILE, TokenizerOptions, read_config, write_config
-from albert_tf.tokenization.interface import EncodedWithOffsets
+from albert_tf.tokenization.interface import EncodedWithOffsets, as_text
 from albert_tf.tokenization.korean.kiwi import BORDER, SEGMENTER, mark_borders, segmenter_version
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 
@@ -41,16 +41,19 @@ class SegmentedModel(SentencePieceModel):
         return hashlib.sha256(b"\0".join(part.encode() for part in parts)).hexdigest()
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        return [piece for piece in super().tokenize(_mark([text])[0]) if piece != BORDER]
+        return [piece for piece in super().tokenize(mark_borders([as_text(text)])[0]) if piece != BORDER]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        return [row[row != self._border] for row in super().encode_batch(_mark(texts), num_threads)]
+        return [
+            row[row != self._border]
+            for row in super().encode_batch(mark_borders(list(map(as_text, texts))), num_threads)
+        ]
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        (marked,) = _mark([text])
+        (marked,) = mark_borders([as_text(text)])
         encoded = super().encode_with_offsets(marked)
         # Maps positions of the marked text, and its end, to the original text.
-        widths = (_width(character, text) for character in _as_text(text))
+        widths = (_width(character, text) for character in as_text(text))
         positions = np.cumsum([0, *(0 if character == BORDER else next(widths) for character in marked)])
         is_piece = encoded.ids != self._border
         return EncodedWithOffsets(encoded.ids[is_piece], positions[encoded.offsets[is_piece]].astype(np.int32))
@@ -69,16 +72,6 @@ class SegmentedModel(SentencePieceModel):
 
     def _fits_transformers(self) -> bool:
         return False
-
-
-def _mark(texts: Sequence[str | bytes]) -> list[Any]:
-    """Segments texts; values of other types are returned unchanged, for the model to reject."""
-    marked = mark_borders([_as_text(text) if isinstance(text, str | bytes) else "" for text in texts])
-    return [one if isinstance(text, str | bytes) else text for one, text in zip(marked, texts, strict=True)]
-
-
-def _as_text(text: str | bytes) -> str:
-    return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
 
 
 def _width(character: str, text: str | bytes) -> int:

@@ -15,7 +15,7 @@ from albert_tf.files.atomic import atomic_write
 from albert_tf.files.urls import location
 from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions, write_folder
 from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
-from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens, raise_not_text
+from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens
 from albert_tf.tokenization.sentencepiece.charsmap import changes, compile_clean_up
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizers_file
@@ -102,19 +102,16 @@ class SentencePieceModel:
         return hashlib.sha256(b"\0".join([*parts, *(piece.encode() for piece in self.pieces)])).hexdigest()
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        text = _checked(text, 0)
-        ids, pieces = self._run(text, int), self._run(text, str)
+        text = readable(text)
+        ids, pieces = (self.processor.Encode(text, return_type=kind) for kind in (int, str))
         replaced = self._digit_comma.pieces
         return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        num_threads = _ALL_CORES if num_threads is None else num_threads
+        given: Any = list(map(readable, texts))
+        encode = functools.partial(self.processor.Encode, return_type="numpy")
         # Encoding a list starts a thread, which is not worthwhile for one text.
-        rows = (
-            [self._run(_checked(texts[0], 0), "numpy")]
-            if len(texts) == 1
-            else self._run(list(texts), "numpy", num_threads)
-        )
+        rows = [encode(given[0])] if len(given) == 1 else encode(given, num_threads=num_threads or _ALL_CORES)
         return apply_digit_comma(self._digit_comma, rows)
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
@@ -180,17 +177,3 @@ class SentencePieceModel:
 
     def _scores(self) -> list[float]:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]
-
-    def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
-        """Encodes a checked text, or texts; if that fails, checks and converts each text first."""
-        encode = functools.partial(self.processor.Encode, return_type=return_type, num_threads=num_threads)
-        try:
-            return encode(texts)
-        except (RuntimeError, TypeError):
-            return encode([_checked(text, index) for index, text in enumerate(texts)])
-
-
-def _checked(text: Any, index: int) -> Any:
-    if not isinstance(text, str | bytes):
-        raise_not_text(text, index)
-    return readable(text)
