@@ -165,10 +165,10 @@ test-keras: $(KERAS:%=.venv-keras-%/.installed)
 	done; test -z "$$failed" || { echo "failed on:$$failed"; exit 1; }
 
 fuzz: $(STAMP)
-	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tools.fuzz.files
 
 fuzz-rest: $(STAMP) .venv-parity-schemathesis/.installed
-	$(BIN)/python -m tests.fuzz.rest .venv-parity-schemathesis/bin/schemathesis
+	$(BIN)/python -m tools.fuzz.rest .venv-parity-schemathesis/bin/schemathesis
 
 soak: $(STAMP)
 	$(BIN)/python -m tools.soak.training

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,7 +23,7 @@ def run(
     inputs: Annotated[list[str], typer.Argument(help="Text files (.txt, .txt.gz), folders or patterns; UTF-8.")],
     output: Annotated[Path, typer.Option(help="New folder for the vocabulary.")],
     vocab_size: Annotated[int, typer.Option(help="Number of pieces.")] = 30000,
-    model_type: Annotated[Literal["unigram", "bpe", "wordpiece"], typer.Option(help="Kind of pieces.")] = "unigram",
+    model_type: Annotated[Literal["unigram", "bpe"], typer.Option(help="Kind of pieces.")] = "unigram",
     seed: Annotated[int, typer.Option(help="Seed for choosing lines.")] = 12345,
     do_lower_case: Annotated[bool, _pieces(help="Lower-case the text.")] = True,
     keep_accents: Annotated[bool | None, _pieces(help="Keep accents; by default they are dropped.")] = None,
@@ -42,32 +42,29 @@ def run(
     Example: albert-tf train-tokenizer corpus/*.txt --output vocabulary
     """
     from albert_tf.files.text import find_files
-    from albert_tf.tokenization import train_sentencepiece, train_wordpiece
+    from albert_tf.tokenization import train_sentencepiece
 
     check_new_folder(output)
-    options: dict[str, Any] = {
-        "vocab_size": vocab_size,
-        "character_coverage": character_coverage,
-        "do_lower_case": do_lower_case,
-        "keep_accents": keep_accents,
-        "user_defined_symbols": user_defined_symbols.split(",") if user_defined_symbols else (),
-        "input_sentence_size": input_sentence_size,
-        "heldout_files": find_files(heldout or ()),
-        "heldout_share": heldout_share,
-        "seed": seed,
-    }
-    if model_type == "wordpiece":
-        if byte_fallback or segmenter:
-            raise ValueError("`--byte-fallback` and `--segmenter` require --model-type unigram or bpe; leave them out.")
-        train = train_wordpiece
-    else:
-        options |= {"model_type": model_type, "byte_fallback": byte_fallback, "segmenter": segmenter}
-        train = train_sentencepiece
-    files = find_files(inputs)
+    files, heldout_files = find_files(inputs), find_files(heldout or ())
     for file in files:
         file.open("rb").close()  # raises before anything is made
     with progress_line("train"), new_folder(output) as written:
-        report = train(files, written, **options)
+        report = train_sentencepiece(
+            files,
+            written,
+            vocab_size,
+            do_lower_case=do_lower_case,
+            keep_accents=keep_accents,
+            model_type=model_type,
+            character_coverage=character_coverage,
+            user_defined_symbols=user_defined_symbols.split(",") if user_defined_symbols else (),
+            byte_fallback=byte_fallback,
+            input_sentence_size=input_sentence_size,
+            heldout_files=heldout_files,
+            heldout_share=heldout_share,
+            seed=seed,
+            segmenter=segmenter,
+        )
     typer.echo(f"{report.vocab_size:,} pieces in {location(output)}")
     _print_report(report)
 

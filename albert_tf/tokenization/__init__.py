@@ -8,9 +8,7 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.layer import TokenizerLayer
     from albert_tf.tokenization.spans import cut_text, find_tokens
     from albert_tf.tokenization.tokenizer import AlbertTokenizer
-    from albert_tf.tokenization.training.report import VocabularyReport
-    from albert_tf.tokenization.training.sentencepiece import train_sentencepiece
-    from albert_tf.tokenization.training.wordpiece import train_wordpiece
+    from albert_tf.tokenization.training.sentencepiece import VocabularyReport, train_sentencepiece
 
 __all__ = [
     "AlbertTokenizer",
@@ -19,6 +17,5 @@ __all__ = [
     "cut_text",
     "find_tokens",
     "train_sentencepiece",
-    "train_wordpiece",
 ]
 __getattr__, __dir__ = lazy_names(__name__)

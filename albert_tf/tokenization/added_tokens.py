@@ -15,11 +15,10 @@ from albert_tf.files.urls import location
 from albert_tf.tokenization.added_tokens_files import write_added_tokens
 from albert_tf.tokenization.interface import (
     AddedToken,
-    CleanInGraph,
     EncodedWithOffsets,
-    PieceModel,
     PiecesInGraph,
     SpecialTokens,
+    VocabularyModel,
 )
 from albert_tf.tokenization.splitting import Encoder, SplitAtTokens
 
@@ -35,7 +34,7 @@ class AddedTokensModel:
         ValueError: after the clean-up, nothing is left of a token, or it is equal to another one.
     """
 
-    def __init__(self, model: PieceModel, tokens: Sequence[AddedToken]):
+    def __init__(self, model: VocabularyModel, tokens: Sequence[AddedToken]):
         self._model, self.tokens = model, tuple(tokens)
         self._size = len(model.pieces)
         self.source, self.options, self.special = model.source, model.options, model.special
@@ -61,7 +60,7 @@ class AddedTokensModel:
 
     def _written(self, token: AddedToken) -> str:
         """What is looked for in texts."""
-        text = self._model.clean(token.content) if token.normalized else token.content
+        text = self._model.clean(token.content)[0] if token.normalized else token.content
         if not text.strip():
             raise ValueError(
                 f"Something must be left of an added token after the clean-up. Received: {token.content!r}; pass "
@@ -93,15 +92,6 @@ class AddedTokensModel:
             for token, group in groups
         )
         return " ".join(filter(None, parts))
-
-    def clean(self, text: str) -> str:
-        return self._model.clean(text)
-
-    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
-        return self._model.clean_with_origins(text)
-
-    def clean_in_graph(self) -> CleanInGraph:
-        return self._model.clean_in_graph()
 
     def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
         # Imported here, because nothing else needs TensorFlow.

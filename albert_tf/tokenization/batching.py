@@ -83,7 +83,13 @@ def as_batch(texts: str | bytes | Iterable[str | bytes]) -> list[Any]:
         )
     if not isinstance(texts, Iterable):
         raise ValueError(f"`texts` must be a string or a list of strings. Received: {texts!r}.")
-    return [texts] if isinstance(texts, str | bytes) else list(texts)
+    batch: list[Any] = [texts] if isinstance(texts, str | bytes) else list(texts)
+    for index, text in enumerate(batch):
+        if not isinstance(text, str | bytes):
+            raise ValueError(
+                f"Every text must be a string. Received: {text!r} ({type(text).__name__}) at position {index}."
+            )
+    return batch
 
 
 @dataclass(frozen=True)

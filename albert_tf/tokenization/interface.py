@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Control characters, surrogates, and separators of lines and paragraphs.
 _INVISIBLE = ("Cc", "Cs", "Zl", "Zp")
+# Stands for lone surrogates, which are no text: a noncharacter, which Unicode reserves for internal use.
+UNREADABLE = "\ufdd1"
 
 
 @dataclass(frozen=True)
@@ -134,18 +136,6 @@ class PieceModel(Protocol):
         """The ids and offsets of one text."""
         ...
 
-    def clean(self, text: str) -> str:
-        """A text after the clean-up of characters, with all its white space."""
-        ...
-
-    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
-        """As `clean`, and the position in the original text of each character, and of the end."""
-        ...
-
-    def clean_in_graph(self) -> CleanInGraph:
-        """`clean` for TensorFlow graphs."""
-        ...
-
     def in_graph(self, *, with_offsets: bool = False) -> PiecesInGraph:
         """The same model for TensorFlow graphs; raises ValueError if that is not possible."""
         ...
@@ -179,6 +169,22 @@ class PieceModel(Protocol):
         ...
 
 
-def raise_not_text(value: object, index: int) -> NoReturn:
-    """Raises ValueError because `texts[index]` is not a string."""
-    raise ValueError(f"Every text must be a string. Received: {value!r} ({type(value).__name__}) at position {index}.")
+class VocabularyModel(PieceModel, Protocol):
+    """A piece model that tokens can be added to: it tells how it cleans texts."""
+
+    def clean(self, text: str) -> tuple[str, np.ndarray]:
+        """A text after the clean-up, with all its white space; the origin of each character, and of the end."""
+        ...
+
+    def clean_in_graph(self) -> CleanInGraph:
+        """`clean` for TensorFlow graphs."""
+        ...
+
+
+def as_text(text: str | bytes) -> str:
+    """Decodes text; invalid UTF-8 becomes lone surrogates, which do not occur in pieces.
+
+    >>> as_text("é".encode()), as_text(b"a\\xff")
+    ('é', 'a\\udcff')
+    """
+    return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text

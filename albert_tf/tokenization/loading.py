@@ -8,8 +8,8 @@ from albert_tf.files.json import read_bytes, read_json
 from albert_tf.tokenization.added_tokens import AddedTokensModel
 from albert_tf.tokenization.added_tokens_files import read_added_tokens
 from albert_tf.tokenization.files import CONFIG_FILE, TokenizerOptions, read_config, read_options
-from albert_tf.tokenization.interface import PieceModel
-from albert_tf.tokenization.korean.kiwi import load_segmenter
+from albert_tf.tokenization.interface import VocabularyModel
+from albert_tf.tokenization.korean.kiwi import check_segmenter
 from albert_tf.tokenization.korean.segmented_model import SegmentedModel
 from albert_tf.tokenization.sentencepiece.huggingface_json import read_tokenizers_file
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
@@ -22,7 +22,7 @@ from albert_tf.tokenization.wordpiece.vocabulary import (
 )
 
 
-def load_piece_model(file: Path, **arguments: Any) -> PieceModel:
+def load_piece_model(file: Path, **arguments: Any) -> VocabularyModel | AddedTokensModel:
     """Loads a SentencePiece model, a vocabulary file or a `tokenizer.json`, the segmenter and tokens added to it.
 
     Args:
@@ -37,7 +37,7 @@ def load_piece_model(file: Path, **arguments: Any) -> PieceModel:
     return AddedTokensModel(model, tokens) if tokens else model
 
 
-def _load(file: Path, arguments: dict[str, Any]) -> PieceModel:
+def _load(file: Path, arguments: dict[str, Any]) -> VocabularyModel:
     if file.suffix == ".txt":
         return _wordpiece(file, read_vocabulary(file), {}, arguments)
     if file.suffix != ".json":
@@ -45,26 +45,30 @@ def _load(file: Path, arguments: dict[str, Any]) -> PieceModel:
     content = read_json(file, cure="save the tokenizer again")
     model = content.get("model")
     kind = model.get("type") if isinstance(model, dict) else None
-    if kind in ("Unigram", "BPE"):
+    if kind == "Unigram":
         return _sentencepiece(file, *read_tokenizers_file(content, file), arguments)
     if kind == "WordPiece":
         return _wordpiece(file, *read_wordpiece(content, file), arguments)
     raise ValueError(
-        f"{file} has a model of type {kind!r}; only Unigram, BPE and WordPiece are supported. Use the published "
+        f"{file} has a model of type {kind!r}; only Unigram and WordPiece are supported. Use the published "
         "spiece.model or vocab.txt."
     )
 
 
-def _sentencepiece(file: Path, model_proto: bytes, recorded: dict[str, Any], arguments: dict[str, Any]) -> PieceModel:
+def _sentencepiece(
+    file: Path, model_proto: bytes, recorded: dict[str, Any], arguments: dict[str, Any]
+) -> VocabularyModel:
     _check_names(TokenizerOptions, arguments, f"a SentencePiece model, {file}")
-    model = SentencePieceModel(model_proto, read_options(file.parent, recorded, **arguments), source=str(file))
-    config = read_config(file.parent / CONFIG_FILE)
+    options, config = read_options(file.parent, recorded, **arguments), read_config(file.parent / CONFIG_FILE)
     if config.get("segmenter") is None:
-        return model
-    return SegmentedModel(model, load_segmenter(config["segmenter"], config.get("segmenter_version")))
+        return SentencePieceModel(model_proto, options, source=str(file))
+    check_segmenter(config["segmenter"], config.get("segmenter_version"))
+    return SegmentedModel(model_proto, options, source=str(file))
 
 
-def _wordpiece(file: Path, pieces: tuple[str, ...], recorded: dict[str, Any], arguments: dict[str, Any]) -> PieceModel:
+def _wordpiece(
+    file: Path, pieces: tuple[str, ...], recorded: dict[str, Any], arguments: dict[str, Any]
+) -> VocabularyModel:
     _check_names(WordPieceOptions, arguments, f"a vocabulary file, {file}")
     options = read_wordpiece_options(file.parent, pieces, recorded, **arguments)
     return WordPieceModel(pieces, options, source=str(file))

@@ -30,12 +30,6 @@ def take(rows: tf.RaggedTensor, samples: tf.Tensor, starts: tf.Tensor, lengths: 
     return positions.with_values(tf.gather(rows.values, positions.values))
 
 
-def rows_of(splits: tf.Tensor) -> tf.Tensor:
-    """The row of each value, int32, from row splits."""
-    values = tf.range(splits[-1])
-    return tf.raw_ops.UpperBound(sorted_inputs=splits[tf.newaxis, 1:], values=values[tf.newaxis])[0]
-
-
 def follows_in_row(rows: tf.RaggedTensor, values: tf.Tensor) -> tf.Tensor:
     """Whether the previous value in the same row is true: bool, flat like `values`."""
     row_ids = rows.value_rowids()

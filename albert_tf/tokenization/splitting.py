@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from albert_tf.tokenization.interface import EncodedWithOffsets, PieceModel, SpecialTokens, raise_not_text
+from albert_tf.tokenization.interface import EncodedWithOffsets, SpecialTokens, VocabularyModel, as_text
 
 _NO_OFFSETS = np.zeros((0, 2), np.int32)
 
@@ -51,7 +51,7 @@ class SplitAtTokens:
         model: Encoder,
         tokens: SpecialTokens,
         names: Mapping[str, str] | None = None,
-        cleaned_by: PieceModel | None = None,
+        cleaned_by: VocabularyModel | None = None,
     ):
         self._model = model
         self._names = names or {}
@@ -60,7 +60,7 @@ class SplitAtTokens:
         self._pattern = re.compile(pattern_of(tokens.ids))
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        parts = [self._split(text, index) for index, text in enumerate(texts)]
+        parts = list(map(self._split, texts))
         between = [part.text for row in parts for part in row if part.token is None]
         rows = iter(self._model.encode_batch(between, num_threads))
         if len(between) == len(parts):  # no text has a token
@@ -77,30 +77,27 @@ class SplitAtTokens:
         )
         return [piece for row in rows for piece in row]
 
-    def _split(self, text: str | bytes, index: int = 0) -> list[_Part]:
+    def _split(self, text: str | bytes) -> list[_Part]:
         """Returns parts of the text: every second one is a token."""
-        if not isinstance(text, str | bytes):
-            raise_not_text(text, index)
-        written = text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
-        is_bytes, parts, start = isinstance(text, bytes), [], 0
+        written, parts, start = as_text(text), [], 0
         for begin, end, token in self._find(written):
             parts += [_Part(written[start:begin]), _Part(written[begin:end], token)]
             start = end
         parts.append(_Part(written[start:]))
-        return (
-            [_Part(part.text.encode("utf-8", "surrogateescape"), part.token) for part in parts] if is_bytes else parts
-        )
+        if isinstance(text, bytes):
+            parts = [_Part(part.text.encode("utf-8", "surrogateescape"), part.token) for part in parts]
+        return parts
 
     def _find(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Start, end and name of each token."""
         if self._cleaned_by is None:
             yield from ((*match.span(), match[0]) for match in self._pattern.finditer(text))
-        elif self._pattern.search(self._cleaned_by.clean(text)):
-            cleaned, origins = self._cleaned_by.clean_with_origins(text)
-            for match in self._pattern.finditer(cleaned):
-                start, end = match.span()
-                if (not start or origins[start - 1] < origins[start]) and origins[end - 1] < origins[end]:
-                    yield int(origins[start]), int(origins[end]), match[0]
+            return
+        cleaned, origins = self._cleaned_by.clean(text)
+        for match in self._pattern.finditer(cleaned):
+            start, end = match.span()
+            if (not start or origins[start - 1] < origins[start]) and origins[end - 1] < origins[end]:
+                yield int(origins[start]), int(origins[end]), match[0]
 
     def _join(self, parts: Sequence[_Part], encode: Callable[[str | bytes], EncodedWithOffsets]) -> EncodedWithOffsets:
         ids, offsets, start = [], [], 0

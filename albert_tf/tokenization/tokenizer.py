@@ -15,7 +15,7 @@ from albert_tf.lazy import FIRST_IMPORTS
 from albert_tf.tokenization.added_tokens import AddedTokensModel
 from albert_tf.tokenization.batching import BatchLayout, TokenRows, as_batch, build_inputs
 from albert_tf.tokenization.files import english_model_file, find_vocabulary
-from albert_tf.tokenization.interface import AddedToken, PieceModel, raise_not_text
+from albert_tf.tokenization.interface import AddedToken, VocabularyModel
 from albert_tf.tokenization.loading import load_piece_model
 from albert_tf.tokenization.splitting import Encoder, SplitAtTokens
 
@@ -80,7 +80,7 @@ class AlbertTokenizer:
         google-research/albert, tokenization.py.
     """
 
-    def __init__(self, model: PieceModel):
+    def __init__(self, model: VocabularyModel | AddedTokensModel):
         self._model = model
 
     @classmethod
@@ -252,7 +252,7 @@ class AlbertTokenizer:
 
     def tokenize(self, text: str | bytes) -> list[str]:
         """Splits a text into pieces; unknown text appears cleaned (SentencePiece) or as [UNK] (WordPiece)."""
-        return self._model.tokenize(text)
+        return self._model.tokenize(*as_batch([text]))
 
     def encode(self, text: str | bytes, *, allow_special: bool = False) -> list[int]:
         """Returns a text's ids, without [CLS] and [SEP].
@@ -393,8 +393,5 @@ class AlbertTokenizer:
 def _encode(model: Encoder, texts: list[Any], with_offsets: bool) -> TokenRows:
     if not with_offsets:
         return TokenRows(model.encode_batch(texts))
-    for index, text in enumerate(texts):
-        if not isinstance(text, str | bytes):
-            raise_not_text(text, index)
     encoded = [model.encode_with_offsets(text) for text in texts]
     return TokenRows([one.ids for one in encoded], [one.offsets for one in encoded])

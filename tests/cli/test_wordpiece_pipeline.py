@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import tokenizers
 
 from albert_tf import pipeline
 from albert_tf.tokenization import AlbertTokenizer
@@ -23,8 +24,11 @@ def folder(tmp_path_factory):
     (folder / "heldout.txt").write_text(chapters[3] + "\n", encoding="utf-8")
     write_mood_table(folder / "train.tsv", 20, seed=1)
     write_mood_table(folder / "dev.tsv", 10, seed=2)
-    train = ("train-tokenizer", pipeline.text, "--output", pipeline.vocabulary, "--vocab-size", VOCAB_SIZE)
-    output_of(*train, "--model-type", "wordpiece", "--no-do-lower-case")
+    words = tokenizers.BertWordPieceTokenizer(lowercase=False, strip_accents=False)
+    words.train([str(pipeline.text)], vocab_size=VOCAB_SIZE, show_progress=False)
+    pipeline.vocabulary.mkdir()
+    words.save_model(str(pipeline.vocabulary))
+    (pipeline.vocabulary / "tokenizer_config.json").write_text('{"do_lower_case": false}')
     for text, examples in ((pipeline.text, pipeline.examples), (folder / "heldout.txt", pipeline.heldout)):
         prepare = ("prepare", text, "--output", examples, "--tokenizer", pipeline.vocabulary, "--split-sentences")
         output_of(*prepare, "--max-seq-length", 32, "--dupe-factor", 1, "--num-processes", 2)

@@ -93,9 +93,6 @@ def test_padding_to_a_multiple(length, padded):
     inputs = build_inputs(_rows(length, 0), None, SPECIAL, BatchLayout(24, pad_to_multiple_of=8))
     assert {array.shape for array in inputs.values()} == {(2, padded)}
     assert inputs["attention_mask"].sum() == min(length, 22) + 2 + 2
-
-
-def test_empty_batches():
     for layout in (BatchLayout(16, pad_to_multiple_of=8), BatchLayout(16, doc_stride=4)):
         assert build_inputs(_rows(), None, SPECIAL, layout)["input_ids"].shape == (0, 0)
 

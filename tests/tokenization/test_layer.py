@@ -90,6 +90,7 @@ def test_layouts(name, options):
     assert_same(tokenizer, texts, **options)
     assert_same(tokenizer, [text[:6] for text in drawn_texts(200, "abc ")], texts[::-1], **options)
     assert_same(tokenizer, [], **options)
+    assert_same(tokenizer, [], [], **options)
 
 
 def test_pairs_and_truncation():
@@ -97,11 +98,6 @@ def test_pairs_and_truncation():
     for max_length, padding in itertools.product((3, 4, 5, 8, 17, 64), ("longest", "max_length")):
         assert_same(TOKENIZERS["digit_comma"], texts, max_length=max_length, padding=padding)
         assert_same(TOKENIZERS["digit_comma"], texts, texts[::-1], max_length=max_length, padding=padding)
-
-
-def test_an_empty_batch():
-    assert_same(TOKENIZERS["english"], [])
-    assert_same(TOKENIZERS["english"], [], [], padding="max_length", max_length=9)
 
 
 def test_a_first_text_without_space_for_the_second():

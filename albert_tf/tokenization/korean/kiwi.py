@@ -17,10 +17,11 @@ from typing import Any
 
 from albert_tf.files.installation import install_command
 from albert_tf.tokenization.hangul import SPELLED_OUT, compose_syllables
+from albert_tf.tokenization.interface import UNREADABLE
 
-# Noncharacters, which Unicode reserves for internal use.
-BORDER, _UNKNOWN = "\ufdd0", "\ufdd1"
-SEGMENTERS = ("kiwi",)
+# A noncharacter, which Unicode reserves for internal use.
+BORDER = "\ufdd0"
+SEGMENTER = "kiwi"
 
 # Kiwi's time is quadratic in the length of a text, so long texts are processed in chunks.
 _CHUNK = re.compile(r"(?s).{1,500}(?=\s|\Z)|.{1,500}")
@@ -28,40 +29,35 @@ _UNIT = re.compile(f"(?s){SPELLED_OUT}|.")
 _UNREADABLE = re.compile(f"[\ud800-\udfff{BORDER}]")
 
 
-def load_segmenter(name: str, recorded_version: str | None = None) -> "KiwiSegmenter":
-    """Returns a segmenter; warns if the vocabulary was trained with another version of it.
+def check_segmenter(name: Any, recorded_version: str | None = None) -> None:
+    """Warns if a vocabulary was trained with another version of its segmenter.
 
     Raises:
         ValueError: there is no segmenter of this name, or its package is not installed.
     """
-    if name not in SEGMENTERS:
-        raise ValueError(f"`segmenter` must be one of {', '.join(SEGMENTERS)}. Received: segmenter={name!r}.")
-    segmenter = KiwiSegmenter()
-    if recorded_version not in (None, segmenter.version):
+    if name != SEGMENTER:
+        raise ValueError(f"`segmenter` must be {SEGMENTER!r}. Received: segmenter={name!r}.")
+    if recorded_version not in (None, segmenter_version()):
         warnings.warn(
-            f"The vocabulary was trained with kiwipiepy {recorded_version}, but {segmenter.version} is installed and "
+            f"The vocabulary was trained with kiwipiepy {recorded_version}, but {segmenter_version()} is installed and "
             f"may segment differently; `pip install kiwipiepy=={recorded_version}`.",
             stacklevel=2,
         )
-    return segmenter
 
 
-class KiwiSegmenter:
-    """Marks morpheme boundaries inside words; raises ValueError if kiwipiepy is not installed."""
+def segmenter_version() -> str:
+    """The version of kiwipiepy; raises ValueError if it is not installed."""
+    return _kiwipiepy().__version__
 
-    name = "kiwi"
 
-    def __init__(self):
-        self.version: str = _kiwipiepy().__version__
-
-    def mark(self, texts: Sequence[str]) -> list[str]:
-        """Inserts `BORDER` into texts; lone surrogates, and `BORDER` itself, become an unknown character."""
-        texts = [_UNREADABLE.sub(_UNKNOWN, text) for text in texts]
-        chunks = [_CHUNK.findall(text) for text in texts]
-        # Kiwi does not support conjoining jamo.
-        composed = (compose_syllables(chunk, keep_length=False) for chunk in itertools.chain(*chunks))
-        analysed = iter(_kiwi().tokenize(composed))
-        return ["".join(_cut(chunk, {m.start for m in next(analysed)}) for chunk in parts) for parts in chunks]
+def mark_borders(texts: Sequence[str]) -> list[str]:
+    """Inserts `BORDER` into texts; lone surrogates, and `BORDER` itself, become an unknown character."""
+    texts = [_UNREADABLE.sub(UNREADABLE, text) for text in texts]
+    chunks = [_CHUNK.findall(text) for text in texts]
+    # Kiwi does not support conjoining jamo.
+    composed = (compose_syllables(chunk, keep_length=False) for chunk in itertools.chain(*chunks))
+    analysed = iter(_kiwi().tokenize(composed))
+    return ["".join(_cut(chunk, {m.start for m in next(analysed)}) for chunk in parts) for parts in chunks]
 
 
 def _cut(chunk: str, starts: set[int]) -> str:

@@ -26,11 +26,6 @@ class DigitCommaTable:
         """int32 [V], the number of ids that replace each piece."""
         return np.diff(self.row_splits)
 
-    @functools.cached_property
-    def is_split(self) -> np.ndarray:
-        """bool [V], whether each piece is replaced."""
-        return self.lengths != 1
-
 
 def build_digit_comma_table(
     pieces: Sequence[str],
@@ -67,18 +62,11 @@ def apply_digit_comma(table: DigitCommaTable, rows: list[np.ndarray]) -> list[np
     # Three times as fast as np.concatenate.
     ids = np.frombuffer(b"".join(rows), np.int32)  # pyright: ignore[reportArgumentType]
     ends = np.cumsum([len(row) for row in rows])
-    hits = np.flatnonzero(table.is_split[ids])
+    hits = np.flatnonzero(table.lengths[ids] != 1)
     for index in np.unique(np.searchsorted(ends, hits, side="right")).tolist():
-        rows[index] = _replace(table, rows[index])
+        parts = zip(table.row_splits[rows[index]], table.row_splits[rows[index] + 1], strict=True)
+        rows[index] = np.concatenate([table.values[start:end] for start, end in parts])
     return rows
-
-
-def _replace(table: DigitCommaTable, row: np.ndarray) -> np.ndarray:
-    lengths = table.lengths[row]
-    ends = np.cumsum(lengths)
-    # From each id's index in the output to its index in `values`.
-    shift = np.repeat(table.row_splits[row] - (ends - lengths), lengths)
-    return table.values[shift + np.arange(len(shift))]
 
 
 def _split_off_comma(piece: str, encode_pieces: Callable[[str], list[str]], reference: bool) -> list[str]:

@@ -18,7 +18,7 @@ import tensorflow as tf
 from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer as ops
 
 from albert_tf.tokenization.interface import CleanedInGraph, RaggedPieces
-from albert_tf.tokenization.ragged import positions_in_rows, rows_of, sums
+from albert_tf.tokenization.ragged import positions_in_rows, sums
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, DigitCommaTable
 from albert_tf.tokenization.sentencepiece.offsets import PieceParts
 from albert_tf.tokenization.sentencepiece.pieces import starts_character
@@ -36,16 +36,13 @@ class SentencePieceInGraph(tf.Module):
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Converts tf.string [B] to int32 ids [B, (T)], without special ids."""
-        return _split_off_commas(self._digit_comma, self._tokenize(texts))
+        return _split_off_commas(self._digit_comma, self._op.tokenize(texts))
 
     def tokenize_with_offsets(self, texts: tf.Tensor) -> RaggedPieces:
         """Converts tf.string [B] to int32 ids [B, (T)] and offsets int32 [B, (T), 2] in bytes."""
-        pieces = self._tokenize(texts)
+        pieces = self._op.tokenize(texts)
         ids = _split_off_commas(self._digit_comma, pieces)
         return RaggedPieces(ids, self._spans(texts, pieces.values, ids))
-
-    def _tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        return self._op.tokenize(texts)
 
 
 class SpansInGraph(tf.Module):
@@ -194,15 +191,12 @@ def _split_off_commas(table: DigitCommaTable, rows: tf.RaggedTensor) -> tf.Ragge
     """As `digit_comma.apply_digit_comma`, from and to int32 [B, (T)]; batches without such pieces are not copied."""
     if not table.pieces:
         return rows
-    ids, splits = rows.values, rows.row_splits
-    lengths = tf.gather(table.lengths, ids)
+    parts = tf.RaggedTensor.from_row_splits(table.values, table.row_splits, validate=False)  # [V, (ids)]
 
     def split() -> tuple[tf.Tensor, tf.Tensor]:
-        starts = sums(lengths)
-        # From each id's index in the output to its index in `values`.
-        shift = tf.gather(tf.gather(table.row_splits, ids) - starts[:-1], rows_of(starts))
-        parts = tf.gather(table.values, shift + tf.range(starts[-1]))
-        return parts, tf.gather(starts, splits)
+        replaced = rows.with_values(tf.gather(parts, rows.values)).merge_dims(1, 2)
+        return replaced.values, replaced.row_splits
 
-    ids, splits = tf.cond(tf.reduce_all(tf.equal(lengths, 1)), lambda: (ids, splits), split)
+    is_whole = tf.reduce_all(tf.equal(tf.gather(table.lengths, rows.values), 1))
+    ids, splits = tf.cond(is_whole, lambda: (rows.values, rows.row_splits), split)
     return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)

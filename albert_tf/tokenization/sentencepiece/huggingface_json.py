@@ -13,7 +13,7 @@ from typing import Any
 
 from albert_tf.tokenization.interface import SpecialPieceIds
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START
-from albert_tf.tokenization.sentencepiece.proto import piece_model
+from albert_tf.tokenization.sentencepiece.proto import unigram_model
 
 # Lowers the scores of pieces that the digit-comma rule splits, so that they are not used.
 _PENALTY = 100.0
@@ -56,12 +56,12 @@ def tokenizers_file(
 
 
 def read_tokenizers_file(content: dict[str, Any], file: Path) -> tuple[bytes, dict[str, bool]]:
-    """Converts a `tokenizer.json` with a unigram or BPE model to a SentencePiece model and options of its normalizer.
+    """Converts a `tokenizer.json` with a unigram model to a SentencePiece model and options of its normalizer.
 
     Transformers 5 saves tokenizers as this file only.
 
     Raises:
-        ValueError: the file is damaged, its normalizer is not supported, or its BPE differs from SentencePiece's.
+        ValueError: the file is damaged, or its normalizer is not supported.
     """
     try:
         normalizers = list(_flatten(content["normalizer"], "normalizers"))
@@ -73,44 +73,18 @@ def read_tokenizers_file(content: dict[str, Any], file: Path) -> tuple[bytes, di
         charsmap = b"".join(map(base64.b64decode, rules))
         model = content["model"]
         special = {token["id"]: token["special"] for token in content["added_tokens"]}
-        is_bpe = model["type"] == "BPE"
-        scores, unknown, differs = _bpe(model) if is_bpe else (model["vocab"], int(model["unk_id"]), "")
-        pieces = [(str(piece), float(score), special.get(index)) for index, (piece, score) in enumerate(scores)]
-        model_proto = piece_model(pieces, unknown, bool(model.get("byte_fallback")), charsmap, is_bpe)
+        pieces = [(str(piece), float(score), special.get(index)) for index, (piece, score) in enumerate(model["vocab"])]
+        model_proto = unigram_model(pieces, int(model["unk_id"]), bool(model.get("byte_fallback")), charsmap)
     except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ValueError(
             f"{file} is no tokenizer of the tokenizers library ({type(error).__name__}: {error}); save it again."
         ) from None
-    if differs:
-        raise ValueError(
-            f"{file} has a BPE model with {differs}, which SentencePiece does not compute; use another one."
-        )
     if foreign := sorted(map(str, (kinds - _NORMALIZERS) | (splits - _PRE_TOKENIZERS))):
         raise ValueError(
             f"{file} has the step {foreign[0]}, which cannot be reproduced; use the spiece.model that the model "
             "was published with."
         )
     return model_proto, {"do_lower_case": "Lowercase" in kinds, "keep_accents": "StripAccents" not in kinds}
-
-
-def _bpe(model: Mapping[str, Any]) -> tuple[list[tuple[str, float]], int, str]:
-    """The pieces of a BPE model with their scores, the id of the unknown one, and a setting that SentencePiece lacks.
-
-    Its merges are in order: the first ones get the highest scores.
-    """
-    vocabulary = model["vocab"]
-    pieces = sorted(vocabulary, key=vocabulary.get)
-    if [vocabulary[piece] for piece in pieces] != list(range(len(pieces))):
-        raise ValueError("the ids of the vocabulary have gaps")
-    ranks: dict[str, int] = {}
-    for rank, merge in enumerate(model["merges"]):
-        first, second = merge.split(" ") if isinstance(merge, str) else merge
-        ranks.setdefault(first + second, rank)
-    settings = ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges")
-    differs = next((name for name in settings if model.get(name)), "")
-    if not (model.get("fuse_unk") or model.get("byte_fallback")):
-        differs = differs or "fuse_unk=false"
-    return [(piece, -float(ranks.get(piece, len(ranks)))) for piece in pieces], vocabulary[model["unk_token"]], differs
 
 
 def _flatten(step: dict[str, Any] | None, key: str) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 import functools
 import hashlib
-import re
 import struct
 from collections.abc import Sequence
 from dataclasses import astuple
@@ -16,11 +15,11 @@ from albert_tf.files.atomic import atomic_write
 from albert_tf.files.urls import location
 from albert_tf.tokenization.files import TOKENIZERS_FILE, TokenizerOptions, write_folder
 from albert_tf.tokenization.hangul import joins_loose_letters, warn_of_lost_hangul
-from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens, raise_not_text
+from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens
 from albert_tf.tokenization.sentencepiece.charsmap import changes, compile_clean_up
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, apply_digit_comma, build_digit_comma_table
 from albert_tf.tokenization.sentencepiece.huggingface_json import tokenizers_file
-from albert_tf.tokenization.sentencepiece.offsets import PieceParts, as_utf8, encode_with_offsets
+from albert_tf.tokenization.sentencepiece.offsets import PieceParts, encode_with_offsets, readable
 from albert_tf.tokenization.sentencepiece.pieces import SPECIAL_PIECES, find_special_ids, starts_word
 from albert_tf.tokenization.sentencepiece.proto import (
     as_control,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from albert_tf.tokenization.sentencepiece.graph import SentencePieceInGraph
 
 _ALL_CORES = -1
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class SentencePieceModel:
@@ -77,10 +75,8 @@ class SentencePieceModel:
             reference=self.options.reference_digit_comma,
         )
 
-    def save(self, folder: str | Path, *, for_transformers: bool = True) -> None:
-        # For other models transformers would silently give different ids.
-        for_transformers = for_transformers and self._is_plain_unigram()
-        for_transformers = for_transformers and not changes(self._compiled_proto, self._user_defined)
+    def save(self, folder: str | Path) -> None:
+        for_transformers = self._fits_transformers()
         write_folder(folder, self._model_proto, self.options, for_transformers=for_transformers)
         tokenizers_json = location(folder) / TOKENIZERS_FILE
         if not for_transformers:
@@ -106,19 +102,16 @@ class SentencePieceModel:
         return hashlib.sha256(b"\0".join([*parts, *(piece.encode() for piece in self.pieces)])).hexdigest()
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        text = _checked(text, 0)
-        ids, pieces = self._run(text, int), self._run(text, str)
+        text = readable(text)
+        ids, pieces = (self.processor.Encode(text, return_type=kind) for kind in (int, str))
         replaced = self._digit_comma.pieces
         return [part for i, piece in zip(ids, pieces, strict=True) for part in replaced.get(i, (piece,))]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        num_threads = _ALL_CORES if num_threads is None else num_threads
+        given: Any = list(map(readable, texts))
+        encode = functools.partial(self.processor.Encode, return_type="numpy")
         # Encoding a list starts a thread, which is not worthwhile for one text.
-        rows = (
-            [self._run(_checked(texts[0], 0), "numpy")]
-            if len(texts) == 1
-            else self._run(list(texts), "numpy", num_threads)
-        )
+        rows = [encode(given[0])] if len(given) == 1 else encode(given, num_threads=num_threads or _ALL_CORES)
         return apply_digit_comma(self._digit_comma, rows)
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
@@ -132,11 +125,8 @@ class SentencePieceModel:
         inside = [known.get(piece.removeprefix(WORD_START), index) for index, piece in enumerate(self.pieces)]
         return SpecialTokens(ids, np.array(inside, np.int32))
 
-    def clean(self, text: str) -> str:
-        return self._normalizer.Normalize(_LONE_SURROGATES.sub("\ufffd", text))
-
-    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
-        cleaned, origins = self._normalizer.Normalize(_LONE_SURROGATES.sub("\ufffd", text), with_offsets=True)
+    def clean(self, text: str) -> tuple[str, np.ndarray]:
+        cleaned, origins = self._normalizer.Normalize(readable(text), with_offsets=True)
         return cleaned, np.array(origins, np.int64)
 
     def clean_in_graph(self) -> CleanInGraph:
@@ -157,11 +147,13 @@ class SentencePieceModel:
         return SentencePieceInGraph(self._compiled_proto, self._digit_comma, spans)
 
     def __reduce__(self):
-        return functools.partial(SentencePieceModel, source=self.source), (self._model_proto, self.options)
+        return functools.partial(type(self), source=self.source), (self._model_proto, self.options)
 
-    def _is_plain_unigram(self) -> bool:
+    def _fits_transformers(self) -> bool:
+        """Whether transformers gives the same ids; for other models it would silently give different ones."""
         unused = any(map(self.processor.IsUnused, range(len(self.pieces))))
-        return is_unigram(self._model_proto) and not unused and not self._byte_ids
+        is_plain = is_unigram(self._model_proto) and not unused and not self._byte_ids
+        return is_plain and not changes(self._compiled_proto, self._user_defined)
 
     @functools.cached_property
     def _normalizer(self) -> sentencepiece.SentencePieceNormalizer:
@@ -185,17 +177,3 @@ class SentencePieceModel:
 
     def _scores(self) -> list[float]:
         return [self.processor.GetScore(index) for index in range(len(self.pieces))]
-
-    def _run(self, texts: Any, return_type: Any, num_threads: int = 1) -> Any:
-        """Encodes a checked text, or texts; if that fails, checks and converts each text first."""
-        encode = functools.partial(self.processor.Encode, return_type=return_type, num_threads=num_threads)
-        try:
-            return encode(texts)
-        except (RuntimeError, TypeError):
-            return encode([_checked(text, index) for index, text in enumerate(texts)])
-
-
-def _checked(text: Any, index: int) -> Any:
-    if not isinstance(text, str | bytes):
-        raise_not_text(text, index)
-    return as_utf8(text)

@@ -5,18 +5,20 @@ span covers all characters that its piece was made from, and spans are contiguou
 character (such as "ﬁ", or a character encoded in bytes) or from one user-defined piece, each covers all of it.
 """
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import sentencepiece
 
-from albert_tf.tokenization.interface import EncodedWithOffsets
+from albert_tf.tokenization.interface import UNREADABLE, EncodedWithOffsets
 from albert_tf.tokenization.sentencepiece.digit_comma import WORD_START, DigitCommaTable
 from albert_tf.tokenization.sentencepiece.pieces import starts_character
 
 # Instead of a length: the id continues the character, or the user-defined piece, of the previous id.
 CONTINUED = -1
+_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def encode_with_offsets(
     processor: sentencepiece.SentencePieceProcessor, parts: PieceParts, text: str | bytes
 ) -> EncodedWithOffsets:
     """Encodes one text with offsets, in bytes if the text is bytes."""
-    original, text = text, as_utf8(text)
+    text = readable(text)
     encoded = processor.Encode(text, return_type="offset_mapping")
     ids, pieces = encoded["ids"], encoded["pieces"]
     if parts.byte_ids or not parts.digit_comma.pieces.keys().isdisjoint(ids):
@@ -69,32 +71,16 @@ def encode_with_offsets(
     else:
         lengths = list(map(len, pieces))
     cleaned, origins = processor.Normalize(text, with_offsets=True)
-    offsets = _spans(cleaned, origins, np.array(lengths, np.int64))
-    if isinstance(original, str) and isinstance(text, bytes):
-        offsets = _bytes_to_characters(original, offsets)
-    return EncodedWithOffsets(np.array(ids, np.int32), offsets)
+    return EncodedWithOffsets(np.array(ids, np.int32), _spans(cleaned, origins, np.array(lengths, np.int64)))
 
 
-def as_utf8(text: str | bytes) -> str | bytes:
-    """Encodes text with lone surrogates, which are invalid in UTF-8, to bytes; returns other text unchanged.
+def readable(text: str | bytes) -> str | bytes:
+    """Replaces lone surrogates, which SentencePiece cannot read, by an unknown character.
 
-    SentencePiece reads each invalid byte as an unknown character, as it does in TensorFlow graphs.
-
-    >>> as_utf8("a\\ud800"), as_utf8("é")
-    (b'a\\xed\\xa0\\x80', 'é')
+    >>> readable("a\\ud800é")
+    'a\\ufdd1é'
     """
-    if isinstance(text, bytes) or text.isascii():
-        return text
-    encoded = text.encode("utf-8", "surrogatepass")
-    return encoded if b"\xed" in encoded and not _is_utf8(encoded) else text
-
-
-def _is_utf8(encoded: bytes) -> bool:
-    try:
-        encoded.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return text if isinstance(text, bytes) or text.isascii() else _LONE_SURROGATES.sub(UNREADABLE, text)
 
 
 def _character_length(piece: str | bytes) -> int:
@@ -129,11 +115,3 @@ def _spans(cleaned: str | bytes, origins: list[int], lengths: np.ndarray) -> np.
         spans[0] = spans[1, 0] if len(ends) > 1 else spans[0, 0]
     begins = np.where(lengths >= 0, np.arange(len(lengths)), 0)
     return spans[np.maximum.accumulate(begins)]
-
-
-def _bytes_to_characters(text: str, offsets: np.ndarray) -> np.ndarray:
-    """Converts byte positions to character positions; positions inside a character are moved outwards."""
-    widths = [len(character.encode("utf-8", "surrogatepass")) for character in text]
-    ends = np.cumsum([0, *widths])
-    starts = np.searchsorted(ends, offsets[:, 0], side="right") - 1
-    return np.stack([starts, np.searchsorted(ends, offsets[:, 1], side="left")], axis=1).astype(np.int32)

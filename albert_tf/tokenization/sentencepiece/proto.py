@@ -20,7 +20,7 @@ WORD_START_ID, FIRST_BYTE_ID = 1, 2
 
 # Values of `type` of a piece, and of `model_type`; enums have the encoding of integers.
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _BYTE = 1, 2, 3, 4, 6
-_UNIGRAM, _BPE = 1, 2
+_UNIGRAM = 1
 
 # Number, type and default of each field by name of the message; a default is given where it is not zero or empty.
 _FIELDS: dict[str, dict[str, tuple[int, str, str | None]]] = {
@@ -44,8 +44,8 @@ _FIELDS: dict[str, dict[str, tuple[int, str, str | None]]] = {
 _PARTS = {"pieces": "Piece", "trainer_spec": "TrainerSpec", "normalizer_spec": "NormalizerSpec"}
 
 
-def _declare() -> tuple[Any, Any]:
-    """The classes of a model and of a normaliser, in a pool of their own."""
+def _declare() -> Any:
+    """The class of a model, in a pool of its own."""
     field, file = descriptor_pb2.FieldDescriptorProto, descriptor_pb2.FileDescriptorProto(name="model", package="model")
     for name, fields in _FIELDS.items():
         declared = file.message_type.add(name=name)
@@ -58,12 +58,11 @@ def _declare() -> tuple[Any, Any]:
         model.field.add(name=name, number=number, label=label, type_name=f".model.{kind}")
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    names = ("model.Model", "model.NormalizerSpec")
-    model, spec = (message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names)
-    return model, spec
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("model.Model"))
 
 
-_Model, _NormalizerSpec = _declare()
+_Model = _declare()
+_NormalizerSpec = type(_Model().normalizer_spec)
 
 
 def _parse(model_proto: bytes) -> Any:
@@ -126,22 +125,19 @@ def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
     return _Model(**{name: getattr(model, name) for name in _PARTS}).SerializeToString()
 
 
-def piece_model(
+def unigram_model(
     pieces: Sequence[tuple[str, float, bool | None]],
     unk_id: int,
     byte_fallback: bool,
     charsmap: bytes,
-    is_bpe: bool = False,
 ) -> bytes:
-    """Returns a serialised unigram or BPE model.
+    """Returns a serialised unigram model.
 
     Args:
-        pieces: each piece, its score, and True for a control piece, False for a user-defined one, else None. BPE merges
-            the two neighbours first whose piece has the highest score.
+        pieces: each piece, its score, and True for a control piece, False for a user-defined one, else None.
         unk_id: the id of the unknown piece.
         byte_fallback: pieces such as <0x20> encode what is unknown.
         charsmap: the compiled normalisation rules.
-        is_bpe: whether pieces are merged by their scores.
     """
     model = _Model()
     for index, (text, score, special) in enumerate(pieces):
@@ -149,7 +145,7 @@ def piece_model(
         kind = _BYTE if byte_fallback and BYTE_PIECE.fullmatch(text) else kind
         model.pieces.add(piece=text, score=score, type=_UNKNOWN if index == unk_id else kind)
     model.normalizer_spec.precompiled_charsmap = charsmap
-    return _serialised(model, unk_id, byte_fallback, _BPE if is_bpe else _UNIGRAM)
+    return _serialised(model, unk_id, byte_fallback)
 
 
 def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str] = (), *, keep_white_space: bool = False) -> bytes:
@@ -170,13 +166,13 @@ def bytes_as_pieces(model_proto: bytes, user_defined: Sequence[str] = (), *, kee
         model.pieces.add(piece=f"<0x{byte:02X}>", type=_BYTE)
     for text in user_defined:
         model.pieces.add(piece=text, type=_USER_DEFINED)
-    return _serialised(model, 0, True, _UNIGRAM)
+    return _serialised(model, 0, True)
 
 
-def _serialised(model: Any, unk_id: int, byte_fallback: bool, model_type: int) -> bytes:
-    """Serialises a model after setting what the trainer of such a model records."""
+def _serialised(model: Any, unk_id: int, byte_fallback: bool) -> bytes:
+    """Serialises a unigram model after setting what the trainer of such a model records."""
     spec = model.trainer_spec
-    spec.model_type, spec.vocab_size = model_type, len(model.pieces)
+    spec.model_type, spec.vocab_size = _UNIGRAM, len(model.pieces)
     spec.byte_fallback, spec.unk_id = byte_fallback, unk_id
     spec.bos_id = spec.eos_id = spec.pad_id = -1
     return model.SerializeToString()

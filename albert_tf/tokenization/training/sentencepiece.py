@@ -4,24 +4,25 @@ import io
 import itertools
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
+from albert_tf.files.atomic import write_json
 from albert_tf.files.urls import location
 from albert_tf.tokenization.files import MODEL_FILE, TokenizerOptions, check_no_other_vocabulary, english_model_file
-from albert_tf.tokenization.korean.kiwi import BORDER, KiwiSegmenter, load_segmenter
+from albert_tf.tokenization.interface import PieceModel
+from albert_tf.tokenization.korean.kiwi import BORDER, check_segmenter, mark_borders
 from albert_tf.tokenization.korean.segmented_model import SegmentedModel
 from albert_tf.tokenization.sentencepiece.charsmap import compile_clean_up
 from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
 from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, SEP_PIECE, SPECIAL_PIECES
 from albert_tf.tokenization.sentencepiece.proto import normalizer_spec, read_charsmap, replace_charsmap, round_scores
-from albert_tf.tokenization.training.report import VocabularyReport, report_vocabulary
-from albert_tf.tokenization.training.text import LineOptions, TrainingText
-
-MODEL_TYPES = ("unigram", "bpe")
+from albert_tf.tokenization.training.text import TrainingText
 
 # As in the published English vocabulary.
 _USER_DEFINED_SYMBOLS = ["(", ")", '"', "-", ".", "–", "£", "€"]
@@ -29,6 +30,33 @@ _LINES_AT_ONCE = 1000
 # Sums of multiples are exact in float32 down to -65,536 (thousands of pieces), so all libraries compute the same scores
 # and agree on ties.
 _SCORE_STEP = 2**-8
+
+
+@dataclass(frozen=True)
+class VocabularyReport:
+    """Report about a trained vocabulary, also written to `vocabulary_report.json` in its folder.
+
+    Attributes:
+        folder: folder of the vocabulary, for `AlbertTokenizer.from_pretrained`.
+        model_type: "unigram" or "bpe".
+        vocab_size: the number of pieces.
+        num_lines: number of lines that were read.
+        num_skipped_lines: number of lines that were skipped: longer than `max_sentence_length` bytes, or with NUL.
+        num_training_lines: number of lines that were used for training.
+        num_heldout_lines: number of lines that the vocabulary was tried on.
+        unknown_rate: fraction of their tokens that are unknown; None if there are no tokens.
+        characters_per_token: with spaces; None if there are no tokens.
+    """
+
+    folder: Path
+    model_type: str
+    vocab_size: int
+    num_lines: int
+    num_skipped_lines: int
+    num_training_lines: int
+    num_heldout_lines: int
+    unknown_rate: float | None
+    characters_per_token: float | None
 
 
 def train_sentencepiece(
@@ -83,22 +111,29 @@ def train_sentencepiece(
     References:
         README of google-research/albert, "SentencePiece"; Kudo (2018), arXiv 1804.10959.
     """
-    if model_type not in MODEL_TYPES:
-        raise ValueError(f"`model_type` must be one of {', '.join(MODEL_TYPES)}. Received: model_type={model_type!r}.")
+    if model_type not in ("unigram", "bpe"):
+        raise ValueError(f"`model_type` must be one of unigram, bpe. Received: model_type={model_type!r}.")
     check_no_other_vocabulary(folder, MODEL_FILE)
-    symbols = checked_symbols([*_USER_DEFINED_SYMBOLS, *checked_symbols(user_defined_symbols, SPECIAL_PIECES)], ())
-    line_options = LineOptions(input_sentence_size, max_sentence_length, heldout_share, seed)
-    text = TrainingText(input_files, line_options, heldout_files)
+    symbols = _checked_symbols(user_defined_symbols)
+    text = TrainingText(
+        input_files,
+        heldout_files,
+        input_sentence_size=input_sentence_size,
+        max_sentence_length=max_sentence_length,
+        heldout_share=heldout_share,
+        seed=seed,
+    )
     options = TokenizerOptions(do_lower_case, text.choose_keep_accents(keep_accents))
-    loaded = None if segmenter is None else load_segmenter(segmenter)
+    if segmenter is not None:
+        check_segmenter(segmenter)
     published = english_model_file().read_bytes()
     cleaned = compile_clean_up(published, do_lower_case=do_lower_case, keep_accents=options.keep_accents)
     # Uses the published normaliser, because the library's rules differ between versions.
-    trained = run_trainer(
-        text.lines() if loaded is None else _segmented(text.lines(), loaded),
+    trained = _train(
+        text.lines() if segmenter is None else _segmented(text.lines()),
         # With a border at every character, lines are at most four times as long.
-        max_sentence_length=max_sentence_length * (1 if loaded is None else 4),
-        user_defined_symbols=symbols if loaded is None else [*symbols, BORDER],
+        max_sentence_length=max_sentence_length * (1 if segmenter is None else 4),
+        user_defined_symbols=symbols if segmenter is None else [*symbols, BORDER],
         vocab_size=vocab_size,
         model_type=model_type,
         character_coverage=character_coverage,
@@ -111,65 +146,44 @@ def train_sentencepiece(
     if model_type == "unigram":
         trained = round_scores(trained, _SCORE_STEP)
     # Saved without the clean-up, which is added on loading, as in Google's code and Hugging Face's.
-    model = SentencePieceModel(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
-    model = model if loaded is None else SegmentedModel(model, loaded)
+    kind = SentencePieceModel if segmenter is None else SegmentedModel
+    model = kind(replace_charsmap(trained, read_charsmap(published)), options, source="the new model")
     model.save(folder)
     return report_vocabulary(location(folder), model_type, model, text)
 
 
-def _segmented(lines: Iterator[str], segmenter: KiwiSegmenter) -> Iterator[str]:
+def _segmented(lines: Iterator[str]) -> Iterator[str]:
     while batch := list(itertools.islice(lines, _LINES_AT_ONCE)):
-        yield from segmenter.mark(batch)
+        yield from mark_borders(batch)
 
 
-# Fixed, because SentencePiece's results depend on the number of threads.
-_NUM_THREADS = 16
-
-
-def run_trainer(
-    lines: Iterator[str], *, vocab_size: int, surplus: int = 0, character_coverage: float, **settings
-) -> bytes:
-    """Trains a SentencePiece model and returns it serialised.
-
-    Args:
-        lines: the text.
-        vocab_size: the number of pieces requested by the user.
-        surplus: how many of these are added after training.
-        character_coverage: fraction of characters to cover.
-        **settings: further settings of SentencePiece.
-
-    Raises:
-        ValueError: `vocab_size` is too large or too small for the text, or a setting is invalid.
-    """
-    lowest, highest = 0.98, 1.0
-    if not lowest <= character_coverage <= highest:
+def _train(lines: Iterator[str], vocab_size: int, character_coverage: float, **settings: Any) -> bytes:
+    """Trains a SentencePiece model and returns it serialised; the settings are SentencePiece's."""
+    if not 0.98 <= character_coverage <= 1:
         raise ValueError(
-            f"`character_coverage` must be between {lowest} and {highest}. "
-            f"Received: character_coverage={character_coverage!r}."
+            f"`character_coverage` must be between 0.98 and 1.0. Received: character_coverage={character_coverage!r}."
         )
-    if isinstance(vocab_size, bool) or not isinstance(vocab_size, int) or not surplus < vocab_size < 2**31:
+    if isinstance(vocab_size, bool) or not isinstance(vocab_size, int) or not 0 < vocab_size < 2**31:
         raise ValueError(
-            f"`vocab_size` must be an integer larger than the number of special pieces and user-defined symbols. "
+            "`vocab_size` must be an integer larger than the number of special pieces and user-defined symbols. "
             f"Received: vocab_size={vocab_size!r}."
         )
-    written, reading_errors = io.BytesIO(), []
+    written = io.BytesIO()
     try:
         _train_in_thread(
-            sentence_iterator=_recording_errors(lines, reading_errors),
+            sentence_iterator=lines,
             model_writer=written,
-            vocab_size=vocab_size - surplus,
+            vocab_size=vocab_size,
             character_coverage=character_coverage,
             bos_id=-1,
             eos_id=-1,
             shuffle_input_sentence=True,
-            num_threads=_NUM_THREADS,
+            num_threads=16,  # the results depend on it
             minloglevel=2,
             **settings,
         )
     except RuntimeError as error:
-        if reading_errors:
-            raise reading_errors[0] from None
-        raise ValueError(_explain(str(error), vocab_size, surplus)) from error
+        raise ValueError(_explain(str(error), vocab_size)) from error
     return written.getvalue()
 
 
@@ -189,22 +203,10 @@ def _train_in_thread(**settings) -> None:
     outcome.result()
 
 
-def _recording_errors(lines: Iterator[str], errors: list[Exception]) -> Iterator[str]:
-    """The lines; SentencePiece would make an error in reading them part of a message of its own."""
-    try:
-        yield from lines
-    except Exception as error:
-        errors.append(error)
-        raise
+def _checked_symbols(symbols: Iterable[str]) -> list[str]:
+    """The user-defined symbols of every vocabulary, and these, each once.
 
-
-def checked_symbols(symbols: Iterable[str], special: Sequence[str]) -> list[str]:
-    """Returns user-defined symbols, each once.
-
-    Raises:
-        ValueError: one is empty, has white space or is a special piece.
-
-    >>> checked_symbols(["@user", "#tag", "@user"], ["[CLS]"])
+    >>> _checked_symbols(["@user", "#tag", "@user"])[8:]
     ['@user', '#tag']
     """
     symbols = [symbols] if isinstance(symbols, str) else list(dict.fromkeys(symbols))
@@ -214,25 +216,36 @@ def checked_symbols(symbols: Iterable[str], special: Sequence[str]) -> list[str]
                 "Each of `user_defined_symbols` must be text without white space. "
                 f"Received: user_defined_symbols={symbols!r} with {symbol!r}."
             )
-        if symbol in special:
+        if symbol in SPECIAL_PIECES:
             raise ValueError(
                 f"`user_defined_symbols` must not name special pieces, which every vocabulary has and no text yields. "
                 f"Received: user_defined_symbols={symbols!r} with {symbol!r}; leave it out."
             )
-    return symbols
+    return list(dict.fromkeys([*_USER_DEFINED_SYMBOLS, *symbols]))
 
 
-def _explain(message: str, vocab_size: int, surplus: int) -> str:
+def _explain(message: str, vocab_size: int) -> str:
     """Turns SentencePiece's message into one that says what to change."""
     if largest := re.search(r"too high \(\d+\)\..*<= (\d+)", message):
         return (
             "`vocab_size` must not be larger than what the text can fill. "
-            f"Received: vocab_size={vocab_size}; the largest that fits is {int(largest[1]) + surplus}."
+            f"Received: vocab_size={vocab_size}; the largest that fits is {largest[1]}."
         )
     if smallest := re.search(r"smaller than required_chars. -?\d+ vs (\d+)", message):
         return (
-            "`vocab_size` must be large enough for every character of the text. "
-            f"Received: vocab_size={vocab_size}; the smallest that fits is {int(smallest[1]) + surplus}, or lower "
-            "character_coverage."
+            "`vocab_size` must be large enough for every character of the text. Received: "
+            f"vocab_size={vocab_size}; the smallest that fits is {smallest[1]}, or lower character_coverage."
         )
     return f"SentencePiece could not train on this text. Received: vocab_size={vocab_size}; it says: {message}"
+
+
+def report_vocabulary(folder: Path, model_type: str, model: PieceModel, text: TrainingText) -> VocabularyReport:
+    """Evaluates a new vocabulary on the held-out lines of `text` and writes the report to its folder."""
+    rows = model.encode_batch(text.heldout)
+    tokens, unknown = sum(map(len, rows)), sum(int((row == model.special.unk).sum()) for row in rows)
+    rates = (unknown / tokens, sum(map(len, text.heldout)) / tokens) if tokens else (None, None)
+    counts = (text.num_lines, text.num_skipped_lines, text.num_training_lines, len(text.heldout))
+    report = VocabularyReport(folder, model_type, len(model.pieces), *counts, *rates)
+    values = {name: value for name, value in asdict(report).items() if name != "folder"}
+    write_json(folder / "vocabulary_report.json", values)
+    return report

@@ -4,7 +4,6 @@ import random
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from albert_tf.files.text import read_lines
@@ -16,38 +15,11 @@ _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f가-힣]")
 _LINES_INSPECTED = 10_000
 
 
-@dataclass(frozen=True)
-class LineOptions:
-    """Selection of training and held-out lines; see `train_sentencepiece` for the fields.
-
-    Raises:
-        ValueError: a value is out of range.
-    """
-
-    input_sentence_size: int = 10_000_000
-    max_sentence_length: int = 4192
-    heldout_share: float = 0.01
-    seed: int = 12345
-
-    def __post_init__(self):
-        for name in ("input_sentence_size", "max_sentence_length"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
-        if not 0 <= self.heldout_share < 1:
-            raise ValueError(
-                f"`heldout_share` must be at least 0 and less than 1. Received: heldout_share={self.heldout_share!r}."
-            )
-
-    def suits(self, text: str) -> bool:
-        """Whether SentencePiece accepts a line."""
-        return "\0" not in text and len(text.encode()) <= self.max_sentence_length
-
-
 class TrainingText:
     """Text files, which are read once before training to detect invalid ones.
 
-    Without `heldout_files`, lines of `input_files` are held out.
+    Args:
+        input_files, ..., seed: as for `train_sentencepiece`.
 
     Attributes:
         num_lines: number of non-empty lines in `input_files`.
@@ -57,31 +29,42 @@ class TrainingText:
         heldout: the held-out lines, after `lines` has been consumed.
 
     Raises:
-        ValueError: a file does not exist or is not UTF-8, or there is no text.
+        ValueError: a file does not exist or is not UTF-8, there is no text, or a number is out of range.
     """
 
     def __init__(
         self,
         input_files: str | Path | Iterable[str | Path],
-        options: LineOptions,
         heldout_files: str | Path | Iterable[str | Path] = (),
+        *,
+        input_sentence_size: int = 10_000_000,
+        max_sentence_length: int = 4192,
+        heldout_share: float = 0.01,
+        seed: int = 12345,
     ):
+        for name, value in (("input_sentence_size", input_sentence_size), ("max_sentence_length", max_sentence_length)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be an integer of at least 1. Received: {name}={value!r}.")
+        if not 0 <= heldout_share < 1:
+            raise ValueError(
+                f"`heldout_share` must be at least 0 and less than 1. Received: heldout_share={heldout_share!r}."
+            )
         self.files = _checked_files("input_files", input_files)
-        self.options = options
         self.heldout_files = _checked_files("heldout_files", heldout_files)
+        self._max_length, self._seed = max_sentence_length, seed
         self.heldout: list[str] = []
         self._inspect()
         usable = self.num_lines - self.num_skipped_lines
-        share = 0.0 if self.heldout_files else options.heldout_share
+        share = 0.0 if self.heldout_files else heldout_share
         self._num_heldout = min(int(usable * share), MAX_HELDOUT_LINES)
-        self.num_training_lines = min(usable - self._num_heldout, options.input_sentence_size)
+        self.num_training_lines = min(usable - self._num_heldout, input_sentence_size)
 
     def lines(self) -> Iterator[str]:
         """Yields the training lines, and samples the held-out ones."""
-        dice = random.Random(self.options.seed)
+        dice = random.Random(self._seed)
         left, training, heldout = self.num_lines - self.num_skipped_lines, self.num_training_lines, self._num_heldout
         self.heldout = []
-        for text in filter(self.options.suits, _texts(self.files)):
+        for text in filter(self._suits, _texts(self.files)):
             # Selection sampling: every remaining line has the same probability to be chosen.
             position = dice.randrange(left)
             left -= 1
@@ -104,12 +87,16 @@ class TrainingText:
             )
         return bool(value)
 
+    def _suits(self, text: str) -> bool:
+        """Whether SentencePiece accepts a line."""
+        return "\0" not in text and len(text.encode()) <= self._max_length
+
     def _inspect(self) -> None:
         hangul = characters = 0
         self.num_lines = self.num_skipped_lines = 0
         for text in _texts(self.files):
             self.num_lines += 1
-            self.num_skipped_lines += not self.options.suits(text)
+            self.num_skipped_lines += not self._suits(text)
             if self.num_lines <= _LINES_INSPECTED:
                 hangul += len(_HANGUL.findall(text))
                 characters += sum(map(str.isalnum, text))
@@ -117,7 +104,7 @@ class TrainingText:
         if self.num_lines == self.num_skipped_lines:
             raise ValueError(
                 f"{_named(self.files)} without a line to learn from: {self.num_lines} lines of text, of which "
-                f"{self.num_skipped_lines} are longer than max_sentence_length={self.options.max_sentence_length} "
+                f"{self.num_skipped_lines} are longer than max_sentence_length={self._max_length} "
                 "bytes or hold NUL; give other files, or break their lines."
             )
         if self.heldout_files and not any(_texts(self.heldout_files)):

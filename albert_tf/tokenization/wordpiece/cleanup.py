@@ -8,8 +8,9 @@ jamo are composed to syllables before.
 import unicodedata
 from dataclasses import dataclass
 
+import numpy as np
+
 from albert_tf.tokenization.hangul import compose_syllables
-from albert_tf.tokenization.interface import raise_not_text
 
 CODE_POINTS = 0x110000
 SPACE = 0x20
@@ -95,28 +96,24 @@ class CleanUp:
 
 
 class CharacterTable(dict):
-    """A lazily filled table of replacements for `str.translate`."""
+    """A lazily filled table of replacements for `str.translate`, with spaces around separate words."""
 
     def __init__(self, clean_up: CleanUp):
         super().__init__()
-        self._clean_up = clean_up
+        self.clean_up = clean_up
 
     def __missing__(self, code_point: int) -> str:
-        self[code_point] = text = self._clean_up.apply(chr(code_point))
+        self[code_point] = text = self.clean_up.apply(chr(code_point))
         return text
 
+    def clean(self, text: str) -> str:
+        """Cleans a text."""
+        return self.clean_up.prepare(text).translate(self)
 
-def as_characters(text: str | bytes, index: int = 0) -> str:
-    """Decodes text; invalid UTF-8 becomes lone surrogates, which do not occur in pieces.
-
-    >>> as_characters("é".encode()), as_characters(b"a\\xff")
-    ('é', 'a\\udcff')
-    """
-    if isinstance(text, str):
-        return text
-    if isinstance(text, bytes):
-        return text.decode("utf-8", "surrogateescape")
-    raise_not_text(text, index)
+    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
+        """As `clean`, and the position in the original of each character, and of the end."""
+        parts = [self[ord(character)] for character in self.clean_up.prepare(text)]
+        return "".join(parts), np.repeat(np.arange(len(parts) + 1), [*map(len, parts), 1])
 
 
 def _is_dropped(character: str) -> bool:

@@ -7,8 +7,6 @@ import numpy as np
 
 MAX_WORD_LENGTH = 200
 _CACHED_WORDS = 1 << 16
-# The key of the piece that ends at a node, as id and length; it differs from all characters.
-_END = ""
 
 
 class LongestMatch:
@@ -38,9 +36,8 @@ class LongestMatch:
         self.initial = initial
         self.following = following
         self.unknown = unknown
-        self._initial_tree = _tree(initial)
-        self._following_tree = _tree(following)
-        self._unknown_row = _as_bytes(unknown)
+        self._unknown_row = np.int32(unknown).tobytes()
+        self._longest = max(map(len, (*initial, *following)), default=0)
         # Texts repeat few different words.
         self._cached = functools.lru_cache(maxsize=_CACHED_WORDS)(self._match)
 
@@ -48,32 +45,13 @@ class LongestMatch:
         return self._unknown_row if len(word) > self.max_word_length else self._cached(word)
 
     def _match(self, word: str) -> bytes:
-        ids: list[bytes] = []
-        rest, node = word, self._initial_tree
-        while rest:
-            longest = None
-            for character in rest:
-                node = node.get(character)
-                if node is None:
-                    break
-                if _END in node:
-                    longest = node[_END]
-            if longest is None:
+        ids: list[int] = []
+        start, pieces = 0, self.initial
+        while start < len(word):
+            ends = range(min(start + self._longest, len(word)), start, -1)
+            end = next((end for end in ends if word[start:end] in pieces), None)
+            if end is None:
                 return self._unknown_row
-            ids.append(longest[0])
-            rest, node = rest[longest[1] :], self._following_tree
-        return b"".join(ids)
-
-
-def _tree(pieces: Mapping[str, int]) -> dict:
-    root: dict = {}
-    for piece, index in pieces.items():
-        node = root
-        for character in piece:
-            node = node.setdefault(character, {})
-        node[_END] = _as_bytes(index), len(piece)
-    return root
-
-
-def _as_bytes(index: int) -> bytes:
-    return np.int32(index).tobytes()
+            ids.append(pieces[word[start:end]])
+            start, pieces = end, self.following
+        return np.array(ids, np.int32).tobytes()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from albert_tf.tokenization.hangul import warn_of_lost_letters
-from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens
-from albert_tf.tokenization.wordpiece.cleanup import CharacterTable, CleanUp, as_characters
+from albert_tf.tokenization.interface import CleanInGraph, EncodedWithOffsets, SpecialTokens, as_text
+from albert_tf.tokenization.wordpiece.cleanup import CharacterTable, CleanUp
 from albert_tf.tokenization.wordpiece.longest_match import LongestMatch
-from albert_tf.tokenization.wordpiece.offsets import CleanedText, locate_pieces
+from albert_tf.tokenization.wordpiece.offsets import locate_pieces
 from albert_tf.tokenization.wordpiece.vocabulary import (
     CONTINUATION,
     END_MARK,
@@ -57,8 +57,7 @@ class WordPieceModel:
         if not self.options.reference_accents:
             warn_of_lost_letters(self.pieces, source)
         self._marks_ends = self.options.scheme == WORD_END
-        self._clean_up = _clean_up(self.options)
-        self._table = CharacterTable(self._clean_up)
+        self._table = CharacterTable(_clean_up(self.options))
         self._match = LongestMatch(*self._sort_pieces(), self.special.unk, self.options.max_word_length)
 
     def save(self, folder: str | Path) -> None:
@@ -80,36 +79,28 @@ class WordPieceModel:
         named = (f"{name}={value}" for name, value in asdict(self.options).items())
         return hashlib.sha256("\0".join([*named, *self.pieces]).encode()).hexdigest()
 
-    def split_words(self, text: str) -> list[str]:
-        """Cleans a text and splits it into words."""
-        return self._clean_up.prepare(text).translate(self._table).split()
-
     def tokenize(self, text: str | bytes) -> list[str]:
         (row,) = self.encode_batch([text])
         return [self.pieces[index] for index in row.tolist()]
 
     def encode_batch(self, texts: Sequence[str | bytes], num_threads: int | None = None) -> list[np.ndarray]:
-        texts = [as_characters(text, index) for index, text in enumerate(texts)]
-        return [np.frombuffer(b"".join(self._match_words(self.split_words(text))), np.int32) for text in texts]
+        words = (self._table.clean(as_text(text)).split() for text in texts)
+        return [np.frombuffer(b"".join(self._match_words(row)), np.int32) for row in words]
 
     def encode_with_offsets(self, text: str | bytes) -> EncodedWithOffsets:
-        cleaned = CleanedText.of(as_characters(text), self._clean_up)
-        return locate_pieces(cleaned, self._match_words(cleaned.words()), self._piece_lengths, text)
+        cleaned, origins = self._table.clean_with_origins(as_text(text))
+        return locate_pieces(cleaned, origins, self._match_words(cleaned.split()), self._piece_lengths, text)
 
     def special_tokens(self) -> SpecialTokens:
         return SpecialTokens({self.pieces[index]: index for index in astuple(self.special)})
 
-    def clean(self, text: str) -> str:
-        return self._characters.prepare(text).translate(self._characters_table)
-
-    def clean_with_origins(self, text: str) -> tuple[str, np.ndarray]:
-        cleaned = CleanedText.of(text, self._characters)
-        return cleaned.text, cleaned.origins
+    def clean(self, text: str) -> tuple[str, np.ndarray]:
+        return self._characters.clean_with_origins(text)
 
     def clean_in_graph(self) -> CleanInGraph:
         from albert_tf.tokenization.wordpiece.graph import WordPieceCleanUp
 
-        return WordPieceCleanUp(self._characters)
+        return WordPieceCleanUp(self._characters.clean_up)
 
     def decode(self, ids: list[int]) -> str:
         hidden = set(self._special_ids()) - {self.special.unk}
@@ -122,7 +113,7 @@ class WordPieceModel:
         # Imported here, because nothing else needs TensorFlow.
         from albert_tf.tokenization.wordpiece.graph import WordPieceInGraph
 
-        return WordPieceInGraph(self._match, self._clean_up, self.options)
+        return WordPieceInGraph(self._match, self._table.clean_up, self.options)
 
     def __reduce__(self):
         return functools.partial(WordPieceModel, source=self.source), (self.pieces, self.options)
@@ -146,13 +137,9 @@ class WordPieceModel:
         return [self._match(word) for word in words]
 
     @functools.cached_property
-    def _characters(self) -> CleanUp:
+    def _characters(self) -> CharacterTable:
         """The clean-up without the spaces around separate words."""
-        return replace(self._clean_up, split_punctuation=False, split_chinese=False)
-
-    @functools.cached_property
-    def _characters_table(self) -> CharacterTable:
-        return CharacterTable(self._characters)
+        return CharacterTable(replace(self._table.clean_up, split_punctuation=False, split_chinese=False))
 
     @functools.cached_property
     def _piece_lengths(self) -> np.ndarray:

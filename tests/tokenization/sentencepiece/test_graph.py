@@ -84,12 +84,6 @@ def test_assigned_code_points(kind):
     assert_same_around(TOKENIZERS[kind], assigned_code_points())
 
 
-@pytest.mark.parametrize("kind", ["lower", "digit_comma", "bytes"])
-def test_awkward_texts(kind):
-    texts = [*AWKWARD_TEXTS, b"\xff\xfe", b"\xc0\x80a", b"\xe2\x82", "x" * 50_000]
-    assert_same(TOKENIZERS[kind], texts, max_length=LONG)
-
-
 @pytest.mark.exhaustive
 @settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.lists(st.text(max_size=40) | st.text("19,/ 2３½é가\u1100\u1161"), min_size=8, max_size=8))

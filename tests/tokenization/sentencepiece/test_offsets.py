@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
-from albert_tf.tokenization.sentencepiece.offsets import as_utf8
+from albert_tf.tokenization.sentencepiece.offsets import readable
 from tests.parameters import MadeOnce
 from tests.tokenization.golden import AWKWARD_TEXTS, TINY_MODEL, read_lines
 
@@ -66,9 +66,8 @@ def _check_spans(tokenizer, text, ids, spans):
 
 
 def _clean(tokenizer, text):
-    cleaned = tokenizer._model.processor.Normalize(as_utf8("." + text))  # white space behind the dot is not dropped
-    cleaned = cleaned.decode(errors="replace") if isinstance(cleaned, bytes) else cleaned
-    return cleaned.removeprefix("▁.")
+    # White space behind the dot is not dropped.
+    return tokenizer._model.processor.Normalize(readable("." + text)).removeprefix("▁.")
 
 
 @pytest.fixture(params=TOKENIZERS, scope="module")

@@ -5,11 +5,16 @@ import json
 import re
 import unicodedata
 from dataclasses import asdict
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece, train_wordpiece
+from albert_tf.tokenization import AlbertTokenizer, train_sentencepiece
+from albert_tf.tokenization.files import english_model_file
+from albert_tf.tokenization.sentencepiece.model import SentencePieceModel
+from albert_tf.tokenization.training.sentencepiece import report_vocabulary
 from tests.parameters import first_of
 from tests.tokenization.golden import KOREAN, read_lines
 from tests.tokenization.in_graph import assert_same
@@ -136,12 +141,11 @@ def test_korean(tmp_path, keep_accents):
         assert tokenizer.unk_token_id not in tokenizer.encode(text)
 
 
-@pytest.mark.parametrize("train", [train_sentencepiece, train_wordpiece])
-def test_what_coverage_leaves_out_is_no_piece(tmp_path, train):
+def test_what_coverage_leaves_out_is_no_piece(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("the old man and the sea\n" * 100 + "漢\n", encoding="utf-8")
     for coverage, covered in ((0.98, False), (1.0, True)):
-        train(path, tmp_path / str(coverage), vocab_size=25, character_coverage=coverage)
+        train_sentencepiece(path, tmp_path / str(coverage), vocab_size=25, character_coverage=coverage)
         pieces = AlbertTokenizer.from_pretrained(tmp_path / str(coverage)).pieces
         assert any("漢" in piece for piece in pieces) == covered
         assert any("m" in piece for piece in pieces)
@@ -154,8 +158,7 @@ def test_training_is_quiet(corpus, tmp_path, capfd):
     assert captured.out + captured.err == ""
 
 
-@pytest.mark.parametrize("train", [train_sentencepiece, train_wordpiece])
-def test_the_largest_and_the_smallest_vocabulary_are_named_and_fit(tmp_path, train):
+def test_the_largest_and_the_smallest_vocabulary_are_named_and_fit(tmp_path):
     path = tmp_path / "small.txt"
     path.write_text("one two three four five six seven eight nine ten\n" * 5)
     for size, named in (
@@ -163,9 +166,35 @@ def test_the_largest_and_the_smallest_vocabulary_are_named_and_fit(tmp_path, tra
         (15, r"the smallest that fits is (\d+), or"),
     ):
         with pytest.raises(ValueError, match=named) as raised:
-            train([path], tmp_path / "out", vocab_size=size)
+            train_sentencepiece([path], tmp_path / "out", vocab_size=size)
         fits = int(re.search(named, str(raised.value))[1])
-        assert train([path], tmp_path / "out", vocab_size=fits).vocab_size == fits
+        assert train_sentencepiece([path], tmp_path / "out", vocab_size=fits).vocab_size == fits
+
+
+@pytest.mark.parametrize(
+    ("lines", "figures"),
+    [
+        # "▁hello", "▁world" and "▁" and one unknown token for both characters of Hangul.
+        (["Hello world", "hello 한글"] * 600, (1200, 1 / 5, 19 / 5)),
+        ([], (0, None, None)),
+        (["\u0301"], (1, None, None)),  # it becomes no token
+    ],
+)
+def test_unknown_tokens_and_their_length_are_counted(lines, figures, tmp_path):
+    model = SentencePieceModel(english_model_file().read_bytes())
+    text = SimpleNamespace(num_lines=3, num_skipped_lines=1, num_training_lines=2, heldout=lines)
+    report = report_vocabulary(tmp_path, "unigram", model, text)
+    assert (report.num_heldout_lines, report.unknown_rate, report.characters_per_token) == figures
+
+
+def test_a_folder_holds_one_vocabulary(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(("[CLS]", "[SEP]", "[MASK]", "[UNK]")))
+    for write in (partial(train_sentencepiece, "not read"), AlbertTokenizer.english().save_pretrained):
+        with pytest.raises(ValueError, match=r"already has the vocabulary vocab.txt, so spiece.model cannot"):
+            write(tmp_path)
+    AlbertTokenizer.english().save_pretrained(tmp_path / "pieces")
+    with pytest.raises(ValueError, match=r"already has the vocabulary spiece.model, so vocab.txt cannot"):
+        AlbertTokenizer.from_pretrained(tmp_path).save_pretrained(tmp_path / "pieces")
 
 
 NOT_UTF8 = "first é\n".encode() + b"se\xffcond\n"

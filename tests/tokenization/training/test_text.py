@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from albert_tf.tokenization.training.text import LineOptions, TrainingText
+from albert_tf.tokenization.training.text import TrainingText
 
 LINES = [f"line {number}" for number in range(1000)]
 
@@ -18,7 +18,7 @@ def file(tmp_path):
 
 
 def drawn(files, heldout_files=(), **options):
-    text = TrainingText(files, LineOptions(**options), heldout_files)
+    text = TrainingText(files, heldout_files, **options)
     lines = list(text.lines())
     assert len(lines) == text.num_training_lines
     return lines, text.heldout
@@ -75,7 +75,7 @@ def test_files_to_measure_on_take_the_place_of_held_out_lines(file, tmp_path):
 def test_lines_that_are_too_long_or_hold_nul_are_passed_over(tmp_path):
     path = tmp_path / "text.txt"
     path.write_bytes("ab\né\nabc\néé\na\0\n".encode())
-    text = TrainingText(path, LineOptions(max_sentence_length=3))
+    text = TrainingText(path, max_sentence_length=3)
     assert (text.num_lines, text.num_skipped_lines) == (5, 2)
     assert list(text.lines()) == ["ab", "é", "abc"]
 
@@ -87,15 +87,15 @@ def test_lines_that_are_too_long_or_hold_nul_are_passed_over(tmp_path):
         *(("heldout_share", share) for share in (1, -0.1, float("nan"))),
     ],
 )
-def test_options_that_cannot_be(name, value):
+def test_options_that_cannot_be(file, name, value):
     with pytest.raises(ValueError, match=f"`{name}` must be .* Received: {name}="):
-        LineOptions(**{name: value})
+        TrainingText(file, **{name: value})
 
 
 def test_korean_without_a_choice_about_accents_is_warned_of(tmp_path):
     (tmp_path / "ko.txt").write_text("나는 밥을 먹었다 ㅋㅋ ok\n", encoding="utf-8")
     (tmp_path / "en.txt").write_text("I ate rice (밥) today\n", encoding="utf-8")
-    korean, english = (TrainingText(tmp_path / name, LineOptions()) for name in ("ko.txt", "en.txt"))
+    korean, english = (TrainingText(tmp_path / name) for name in ("ko.txt", "en.txt"))
     with pytest.warns(UserWarning, match=r"`keep_accents` \(--keep-accents\) should be set for .* mostly Hangul"):
         assert korean.choose_keep_accents(None) is False
     assert [korean.choose_keep_accents(choice) for choice in (True, False)] == [True, False]

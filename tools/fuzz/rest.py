@@ -1,6 +1,6 @@
 """Sends thousands of generated requests to `albert-tf serve`; `make fuzz-rest` runs it.
 
-Usage: python -m tests.fuzz.rest SCHEMATHESIS [EXAMPLES], with the path of the program and the examples per operation.
+Usage: python -m tools.fuzz.rest SCHEMATHESIS [EXAMPLES], with the path of the program and the examples per operation.
 """
 
 import json

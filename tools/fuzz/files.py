@@ -1,4 +1,4 @@
-"""Damages files of every format in thousands of ways and reads them: `python -m tests.fuzz [COUNT]`.
+"""Damages files of every format in thousands of ways and reads them: `python -m tools.fuzz.files [COUNT]`, `make fuzz`.
 
 A reader may succeed or raise a ValueError of one line. Anything else is a find: another exception, a crash, a hang, or
 more memory than its target allows. A find is named by target and seed.
@@ -49,7 +49,7 @@ def main() -> int:
         return run_target(arguments.target, arguments.start, arguments.count)
     each, finds = -(-arguments.count // len(TARGETS)), 0
     for target in TARGETS:
-        command = [sys.executable, "-m", "tests.fuzz", str(each), "--target", target]
+        command = [sys.executable, "-m", "tools.fuzz.files", str(each), "--target", target]
         done = subprocess.run(
             [*command, "--start", str(arguments.start)], stderr=subprocess.PIPE, text=True, check=False
         )
