@@ -21,7 +21,6 @@ from albert_tf.export.serve_base import traced
 from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes
 from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import kind_of, location
-from albert_tf.keras_internals import TrainableSavedModel
 from albert_tf.layers.kernels import in_full_float32
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
@@ -98,37 +97,6 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
             )
         move(partial / "hub", output)
     return HubReport(output, tuple(sorted(signatures)), difference)
-
-
-@keras.saving.register_keras_serializable("albert_tf")
-class HubEncoder(TrainableSavedModel):
-    """An encoder written by `export_hub`, or another one of TF Hub, as a Keras 3 layer that can be fine-tuned.
-
-    Loading it runs the SavedModel's program: only use modules that you trust. For the same reason a Keras model with
-    this layer is only loaded with `safe_mode=False`.
-
-    Args:
-        filepath: folder of the SavedModel.
-        trainable: bool. Whether `fit` changes its variables.
-
-    Call arguments:
-        inputs: dict of `input_word_ids`, `input_mask` and `input_type_ids`, int32 [B, L].
-        training: bool. Whether dropout is on.
-
-    Returns:
-        dict: `default` and `pooled_output` [B, D], `sequence_output` [B, L, D], `encoder_outputs`, a list of the
-        output [B, L, D] of each layer.
-    """
-
-    def __init__(self, filepath: str | pathlib.Path, trainable: bool = True, name=None, dtype=None):
-        super().__init__(str(filepath), call_endpoint="__call__", trainable=trainable, name=name, dtype=dtype)
-
-    def call(self, inputs, training=False):
-        return self.call_endpoint_fn(inputs, training=bool(training))
-
-    def get_config(self):
-        config = super().get_config()
-        return {name: config[name] for name in ("filepath", "trainable", "name", "dtype")}
 
 
 class _Functions:
