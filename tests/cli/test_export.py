@@ -36,7 +36,9 @@ def test_the_threshold_of_labels_is_that_of_the_export(folders, tmp_path):
         output_of("export", *where, form, "--format", form)
         settings = json.loads((tmp_path / form / "1" / "model.json").read_text())
         assert settings["threshold"] == {"a": 0.25, "b": 0.5}
-    assert "`threshold` is not for `--format hub`" in mistake("export", *where, "a", "--format", "hub")
+    assert "`threshold` is only for `--format saved_model, onnx, litert`" in mistake(
+        "export", *where, "a", "--format", "hub"
+    )
     assert "`threshold` must be left out" in mistake("export", folders["classifier"], *where[1:], "a")
 
 
@@ -65,7 +67,7 @@ def test_modules_for_tf_hub(folder, tmp_path):
     assert f"SavedModels in {tmp_path / 'mood'}\n" in printed
     assert "tokenization_info, tokens" in printed
     assert {path.parent.name for path in tmp_path.rglob("saved_model.pb")} == {"encoder", "preprocess"}
-    assert "have no versions; choose another --name" in mistake("export", folder, *where)
+    assert "`output` must not exist yet" in mistake("export", folder, *where)
 
 
 @pytest.mark.exhaustive
@@ -86,23 +88,19 @@ def test_litert_files(folder, tmp_path):
     assert "from 3 to" in mistake("export", folder, *where, "--max-length", 5000)
 
 
-ONLY_SAVED, NO_WINDOWS = "is only for `--format saved_model`", "the others read no windows and no pairs"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ("nowhere --name a", "check the spelling"),
         ("MODEL --name a/b", "must be a folder name"),
         ("MODEL --name a/b --format hub", "must be a folder name"),
-        ("MODEL --name a --float16", "are only for `--format onnx`"),
-        ("MODEL --name a --format hub --precision bfloat16", ONLY_SAVED),
-        *((f"MODEL --name a --format hub --{option}", ONLY_SAVED) for option in ("frozen", "xla", "attention")),
-        ("MODEL --name a --format litert --xla", ONLY_SAVED),
+        ("MODEL --name a --float16", "`--float16` is only for `--format onnx`"),
+        ("MODEL --name a --format hub --precision bfloat16", "`--precision` is only for `--format saved_model`"),
+        ("MODEL --name a --format litert --flash-attention", "`--flash-attention` is only for `--format saved_model`"),
         ("MODEL --name a --format onnx --int8", "is only for `--format litert`"),
-        *((f"MODEL --name a --format {form} --set windows=mean", NO_WINDOWS) for form in ("hub", "litert")),
-        *((f"MODEL --name a --format {form} --set pair_column=b", NO_WINDOWS) for form in ("hub", "litert")),
-        ("MODEL --name a --format hub --version 2", "`--version` must be omitted"),
+        ("MODEL --name a --format hub --set windows=mean", "`windows` is only for `--format saved_model, onnx`"),
+        ("MODEL --name a --format hub --version 2", "`--version` is only for `--format saved_model, onnx, litert`"),
+        ("MODEL --name a --version 0", "must be at least 1"),
     ],
 )
 def test_mistakes(options, message, folder, tmp_path):
