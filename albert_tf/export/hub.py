@@ -3,7 +3,6 @@
 Letters: B batch, L sequence, P predictions, D hidden, V vocabulary.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -16,7 +15,7 @@ from albert_tf import checkpoints
 from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.export.checks import SAMPLES, check_length
 from albert_tf.export.hub_preprocess import HubPreprocessor
-from albert_tf.export.saved_model import TOLERANCE
+from albert_tf.export.saved_model import TOLERANCE, ExportReport
 from albert_tf.export.serve_base import traced
 from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes
 from albert_tf.files.hub import model_folder
@@ -32,22 +31,7 @@ _INPUTS = {"input_word_ids": "input_ids", "input_mask": "attention_mask", "input
 _OF_SIGNATURES = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}
 
 
-@dataclasses.dataclass(frozen=True)
-class HubReport:
-    """Result of an export to TF Hub.
-
-    Attributes:
-        folder: the folder with `encoder` and `preprocess`.
-        signatures: names of the encoder's signatures.
-        largest_difference: maximum absolute difference between outputs of the Keras model and the SavedModel.
-    """
-
-    folder: pathlib.Path
-    signatures: tuple[str, ...]
-    largest_difference: float
-
-
-def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_length: int | None = None) -> HubReport:
+def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_length: int | None = None) -> ExportReport:
     """Writes a checkpoint as two SavedModels for `hub.load` and `hub.KerasLayer`.
 
     `output/preprocess` turns texts into the encoder's inputs, `output/encoder` turns these into vectors. They have the
@@ -96,7 +80,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
                 f"(tolerance {TOLERANCE}). Nothing was written; please report this as a bug."
             )
         move(partial / "hub", output)
-    return HubReport(output, tuple(sorted(signatures)), difference)
+    return ExportReport(output, tuple(sorted(signatures)), difference)
 
 
 class _Functions:

@@ -54,13 +54,11 @@ class OnnxReport:
 
     Attributes:
         folder: `<output>/<name>/<version>`.
-        version: the version number.
         sizes: bytes of each file by precision.
         largest_differences: by precision, the maximum absolute difference from the outputs of the Keras model.
     """
 
     folder: pathlib.Path
-    version: int
     sizes: Mapping[str, int]
     largest_differences: Mapping[str, float]
 
@@ -111,7 +109,7 @@ def export_onnx(
         sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
         write_settings(partial, loaded.settings, files=files_in(partial))
         publish(partial, folder)
-    return OnnxReport(folder, int(folder.name), sizes, differences)
+    return OnnxReport(folder, sizes, differences)
 
 
 def _load(source: pathlib.Path, changes: dict[str, Any]) -> ModelFolder:

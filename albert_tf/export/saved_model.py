@@ -30,15 +30,14 @@ class ExportReport:
     """Result of an export.
 
     Attributes:
-        folder: `<output>/<name>/<version>`.
-        version: the version number.
-        signatures: names of the signatures.
-        largest_difference: maximum absolute difference between scores of the Keras model and the SavedModel; in
-            bfloat16 between all outputs for tokens, in units of the largest number of an output if that is above 1.
+        folder: `<output>/<name>/<version>`, or that of both modules for TF Hub.
+        signatures: names of the signatures, for TF Hub those of the encoder.
+        largest_difference: maximum absolute difference between scores, for TF Hub all outputs, of the Keras model and
+            the SavedModel; in bfloat16 between all outputs for tokens, in units of the largest number of an output if
+            that is above 1.
     """
 
     folder: pathlib.Path
-    version: int
     signatures: tuple[str, ...]
     largest_difference: float
 
@@ -107,7 +106,7 @@ def export_saved_model(
         facts = {"precision": precision, "frozen": frozen, "xla": form.compiled, "lengths": served.lengths}
         write_model_card(partial, loaded, name, source, license, {**facts, "largest_difference": difference})
         publish(partial, folder)
-    return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
+    return ExportReport(folder, tuple(sorted(restored.signatures)), difference)
 
 
 def served_model(loaded: ModelFolder, form: Form) -> ServedModel:

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from albert_tf import AlbertTokenizer
-from albert_tf.export.versions import version_folder
 from albert_tf.inference.network import INPUTS
 from tests.toy_task import write_classifier
 
@@ -50,14 +49,6 @@ def test_onnx_files(folder, tmp_path):
     assert f"ONNX files in {tmp_path / 'mood' / '1'}\n" in printed
     assert "int8" in printed
     assert (tmp_path / "mood" / "1" / "onnx" / "model_quantized.onnx").is_file()
-
-
-def test_a_version_of_another_format_is_said(tmp_path):
-    (tmp_path / "mood" / "3").mkdir(parents=True)
-    (tmp_path / "mood" / "3" / "model.tflite").touch()
-    with pytest.warns(UserWarning, match=r"Version 3 in \S+mood is of another format, LiteRT, and programs take"):
-        assert version_folder(tmp_path, "mood", None, "ONNX").name == "4"
-    assert version_folder(tmp_path, "mood", None, "LiteRT").name == "4"  # another warning would be an error
 
 
 @pytest.mark.exhaustive
