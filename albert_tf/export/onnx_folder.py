@@ -242,7 +242,7 @@ def _write_graphs(
 def _samples(loaded: ModelFolder) -> dict[str, np.ndarray]:
     """A padded batch on which files are compared with the Keras model."""
     first, second = (SAMPLES[::2], SAMPLES[::2]) if _is_beam(loaded.model) else (SAMPLES, SAMPLES[::-1])
-    inputs = loaded.tokenizer(first, second, max_length=loaded.settings.max_length)
+    inputs = loaded.tokenizer(first, second, max_length=loaded.text_task.max_length)
     if loaded.settings.task == "multiple_choice":
         return {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
     return inputs
@@ -260,7 +260,7 @@ def _run(
 
 def _calibration_inputs(loaded: ModelFolder, texts: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
     """Rows without padding: each text alone, and with the next one as its pair."""
-    length = loaded.settings.max_length
+    length = loaded.text_task.max_length
     if not texts:
         rng = np.random.default_rng(0)
         ids = rng.integers(loaded.tokenizer.vocab_size, size=[_RANDOM_ROWS, min(length, 64)])
