@@ -17,7 +17,6 @@ __all__ = [
     "DotNotTrackScope",  # what is made and set within it is not listed among the metrics of a model a second time
     "LossFunctionWrapper",  # makes a Loss of a function as `compile` does, with labels [B, 1] for outputs [B] too
     "OpenModel",
-    "TrainableSavedModel",
     "direction_of",
     "for_summed_gradients",
     "index_of",
@@ -78,14 +77,6 @@ class OpenModel(keras.Model):
             batch = next(next(batches) for _, _, batches in iterator)
             data_batch = keras.tree.map_structure(lambda value: of_replicas(value)[0], batch)
         super()._maybe_symbolic_build(data_batch=data_batch)
-
-
-class TrainableSavedModel(keras.layers.TFSMLayer):
-    """A `TFSMLayer` that an optimizer can train: Keras leaves a ":0" in names, with which it cannot make slots."""
-
-    def _add_existing_weight(self, weight):
-        name = weight.name.removesuffix(":0").replace("/", "_")
-        self._track_variable(keras.Variable(weight, trainable=weight.trainable, dtype=weight.dtype, name=name))
 
 
 def is_evaluated_by_fit(arguments: dict[str, Any]) -> bool:

@@ -19,7 +19,6 @@ _MODULE_OF = {
     **dict.fromkeys(("AdamW", "Lamb", "WarmupSchedule"), "albert_tf.optimizers"),
     "OnProbabilities": "albert_tf.models.compiled",
     "TokenizerLayer": "albert_tf.tokenization",
-    "HubEncoder": "albert_tf.export",
 }
 
 

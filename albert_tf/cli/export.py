@@ -9,12 +9,18 @@ from albert_tf.cli.paths import checkpoint_folder
 from albert_tf.cli.settings import Settings, read_settings
 from albert_tf.cli.tables import print_table
 from albert_tf.files.installation import install_command
-from albert_tf.files.urls import kind_of, location
 from albert_tf.inference.progress import progress_line
 
 NAME = "export"
 REMAINS = "no version was written"
-_OF_TEXTS = ("windows", "pair_column")
+# The formats that take an option or a setting, where not all do.
+_FORMATS_OF = {
+    **dict.fromkeys(("license", "precision", "frozen", "xla", "flash_attention", "attention"), ("saved_model",)),
+    **dict.fromkeys(("calibration", "float16"), ("onnx",)),
+    **dict.fromkeys(("windows", "pair_column"), ("saved_model", "onnx")),  # the others read no windows and no pairs
+    **dict.fromkeys(("version", "threshold"), ("saved_model", "onnx", "litert")),
+    "int8": ("litert",),
+}
 
 _Format = Annotated[
     Literal["saved_model", "onnx", "hub", "litert"],
@@ -71,51 +77,44 @@ def run(
 
     Example: albert-tf export runs/task --name task --set windows=mean
     """
-    chosen = read_settings(settings, ("threshold", *_OF_TEXTS))
-    _check_form(form, calibration is not None or float16, int8, chosen)
-    options: dict[str, Any] = {"license": license, "precision": precision}
-    options |= {"frozen": frozen, "xla": xla, "flash_attention": flash_attention, "attention": attention}
-    for option, value in options.items():
-        if form != "saved_model" and value not in (None, False, "float32"):
-            raise ValueError(f"`--{option.replace('_', '-')}` is only for `--format saved_model`; leave it out.")
-    location(output)  # raises if it is a URL that cannot be reached
-    folder = checkpoint_folder(folder)
-    arguments = {"source": folder, "output": output, "name": name, "version": version, "max_length": max_length}
-    arguments |= chosen
-    if form == "onnx":
-        _export_onnx(arguments, calibration, float16)
-    elif form == "litert":
-        _export_litert(arguments | {"int8": int8})
-    else:
-        _export_graph(form, arguments, options)
+    chosen = read_settings(settings, ("threshold", "windows", "pair_column"))
+    options: dict[str, Any] = {"version": version, "license": license, "frozen": frozen}
+    options |= {"precision": None if precision == "float32" else precision}
+    options |= {"xla": xla, "flash_attention": flash_attention, "attention": attention}
+    options |= {"calibration": calibration, "float16": float16, "int8": int8}
+    given = {name: value for name, value in options.items() if value is not None and value is not False} | chosen
+    for option in given:
+        if form not in _FORMATS_OF[option]:
+            shown = option if option in chosen else f"--{option.replace('_', '-')}"
+            raise ValueError(f"`{shown}` is only for `--format {', '.join(_FORMATS_OF[option])}`; leave it out.")
+    arguments = {"source": checkpoint_folder(folder), "output": output, "name": name, "max_length": max_length, **given}
+    write = {"onnx": _export_onnx, "litert": _export_litert, "hub": _export_hub, "saved_model": _export_saved_model}
+    write[form](arguments)
 
 
-def _check_form(form: str, is_for_onnx: bool, int8: bool, settings: dict[str, Any]) -> None:
-    if form != "onnx" and is_for_onnx:
-        raise ValueError("`--calibration` and `--float16` are only for `--format onnx`; leave them out.")
-    if int8 and form != "litert":
-        raise ValueError("`--int8` is only for `--format litert`; leave it out (onnx has an int8 file).")
-    for name in settings.keys() & {*_OF_TEXTS} if form not in ("saved_model", "onnx") else ():
-        raise ValueError(
-            f"`{name}` is only for `--format saved_model` and `onnx`: the others read no windows and no pairs."
-        )
-    if "threshold" in settings and form == "hub":
-        raise ValueError("`threshold` is not for `--format hub`, whose modules give no labels; leave it out.")
-
-
-def _export_graph(form: str, arguments: dict[str, Any], options: dict[str, Any]) -> None:
-    """Writes a SavedModel, or modules for TF Hub; `options` are those of SavedModels alone."""
+def _export_saved_model(arguments: dict[str, Any]) -> None:
     with progress_line("export"):
-        from albert_tf.export import export_hub, export_saved_model
+        from albert_tf.export import export_saved_model
 
-        if form == "hub":
-            output = _folder_of_modules(arguments["output"], arguments["name"], arguments["version"])
-            report = export_hub(arguments["source"], output, arguments["max_length"])
-        else:
-            report = export_saved_model(**arguments, **options)
+        report = export_saved_model(**arguments)
+    _print_signatures(report)
+    typer.echo(f"SavedModel in {report.folder}")
+
+
+def _export_hub(arguments: dict[str, Any]) -> None:
+    with progress_line("export"):
+        from albert_tf.export import export_hub
+        from albert_tf.export.versions import check_name
+
+        check_name(arguments["name"])
+        report = export_hub(arguments["source"], arguments["output"] / arguments["name"], arguments["max_length"])
+    _print_signatures(report)
+    typer.echo(f"SavedModels in {report.folder}")
+
+
+def _print_signatures(report: Any) -> None:
     difference = ("largest difference from Keras", f"{report.largest_difference:.1e}")
     print_table("", ("", "value"), [("signatures", ", ".join(report.signatures)), difference], num_text_columns=2)
-    typer.echo(f"{'SavedModels' if form == 'hub' else 'SavedModel'} in {report.folder}")
 
 
 def _export_litert(arguments: dict[str, Any]) -> None:
@@ -126,22 +125,12 @@ def _export_litert(arguments: dict[str, Any]) -> None:
     typer.echo(f"model.tflite of {report.size / 1e6:.1f} MB for {report.length} tokens in {report.folder}")
 
 
-def _folder_of_modules(output: Path, name: str, version: int | None) -> Path:
-    if name != Path(name).name or name.startswith("."):
-        raise ValueError(f"`--name` must be a folder name without slashes or a leading dot. Received: {name!r}.")
-    if version is not None:
-        raise ValueError(f"`--version` must be omitted with --format hub. Received: {version}; choose another --name.")
-    if kind_of(folder := location(output) / name) is not None:
-        raise ValueError(f"{folder} exists, and modules for TF Hub have no versions; choose another --name.")
-    return output / name
-
-
-def _export_onnx(arguments: dict[str, Any], calibration: Path | None, float16: bool) -> None:
-    """Writes ONNX files; `arguments` are those of `export_onnx` but for precisions and texts."""
+def _export_onnx(arguments: dict[str, Any]) -> None:
     from albert_tf.files.text import read_lines
 
+    calibration, has_float16 = arguments.pop("calibration", None), arguments.pop("float16", False)
     texts = [] if calibration is None else [line.text for line in read_lines(calibration) if line.text.strip()]
-    precisions = ("float32", "float16", "int8") if float16 else ("float32", "int8")
+    precisions = ("float32", "float16", "int8") if has_float16 else ("float32", "int8")
     with progress_line("export"):
         try:
             from albert_tf.export.onnx_folder import export_onnx

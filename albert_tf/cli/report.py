@@ -16,7 +16,7 @@ def run(
     output: Annotated[Path | None, typer.Option(help="File to write; default: report.html in the folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Writes a self-contained HTML page about a run: curves, throughput, masked pieces, configuration.
+    """Writes a self-contained HTML page about a run: curves, throughput, results, configuration.
 
     Example: albert-tf report runs/base
     """

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING
 from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from albert_tf.export.hub import HubEncoder, HubReport, export_hub
+    from albert_tf.export.hub import export_hub
     from albert_tf.export.litert import LiteRTReport, export_litert
     from albert_tf.export.onnx_folder import OnnxReport, export_onnx
     from albert_tf.export.saved_model import ExportReport, export_saved_model
 
 __all__ = [
     "ExportReport",
-    "HubEncoder",
-    "HubReport",
     "LiteRTReport",
     "OnnxReport",
     "export_hub",

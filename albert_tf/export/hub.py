@@ -3,7 +3,6 @@
 Letters: B batch, L sequence, P predictions, D hidden, V vocabulary.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -16,12 +15,11 @@ from albert_tf import checkpoints
 from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.export.checks import SAMPLES, check_length
 from albert_tf.export.hub_preprocess import HubPreprocessor
-from albert_tf.export.saved_model import TOLERANCE
+from albert_tf.export.saved_model import TOLERANCE, ExportReport
 from albert_tf.export.serve_base import traced
 from albert_tf.files.atomic import move, temporary_folder, tensorflow_writes
 from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import kind_of, location
-from albert_tf.keras_internals import TrainableSavedModel
 from albert_tf.layers.kernels import in_full_float32
 from albert_tf.models import AlbertForMaskedLM, AlbertForPreTraining
 from albert_tf.tokenization import AlbertTokenizer
@@ -33,22 +31,7 @@ _INPUTS = {"input_word_ids": "input_ids", "input_mask": "attention_mask", "input
 _OF_SIGNATURES = {"input_ids": "input_word_ids", "input_mask": "input_mask", "segment_ids": "input_type_ids"}
 
 
-@dataclasses.dataclass(frozen=True)
-class HubReport:
-    """Result of an export to TF Hub.
-
-    Attributes:
-        folder: the folder with `encoder` and `preprocess`.
-        signatures: names of the encoder's signatures.
-        largest_difference: maximum absolute difference between outputs of the Keras model and the SavedModel.
-    """
-
-    folder: pathlib.Path
-    signatures: tuple[str, ...]
-    largest_difference: float
-
-
-def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_length: int | None = None) -> HubReport:
+def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_length: int | None = None) -> ExportReport:
     """Writes a checkpoint as two SavedModels for `hub.load` and `hub.KerasLayer`.
 
     `output/preprocess` turns texts into the encoder's inputs, `output/encoder` turns these into vectors. They have the
@@ -97,38 +80,7 @@ def export_hub(source: str | pathlib.Path, output: str | pathlib.Path, seq_lengt
                 f"(tolerance {TOLERANCE}). Nothing was written; please report this as a bug."
             )
         move(partial / "hub", output)
-    return HubReport(output, tuple(sorted(signatures)), difference)
-
-
-@keras.saving.register_keras_serializable("albert_tf")
-class HubEncoder(TrainableSavedModel):
-    """An encoder written by `export_hub`, or another one of TF Hub, as a Keras 3 layer that can be fine-tuned.
-
-    Loading it runs the SavedModel's program: only use modules that you trust. For the same reason a Keras model with
-    this layer is only loaded with `safe_mode=False`.
-
-    Args:
-        filepath: folder of the SavedModel.
-        trainable: bool. Whether `fit` changes its variables.
-
-    Call arguments:
-        inputs: dict of `input_word_ids`, `input_mask` and `input_type_ids`, int32 [B, L].
-        training: bool. Whether dropout is on.
-
-    Returns:
-        dict: `default` and `pooled_output` [B, D], `sequence_output` [B, L, D], `encoder_outputs`, a list of the
-        output [B, L, D] of each layer.
-    """
-
-    def __init__(self, filepath: str | pathlib.Path, trainable: bool = True, name=None, dtype=None):
-        super().__init__(str(filepath), call_endpoint="__call__", trainable=trainable, name=name, dtype=dtype)
-
-    def call(self, inputs, training=False):
-        return self.call_endpoint_fn(inputs, training=bool(training))
-
-    def get_config(self):
-        config = super().get_config()
-        return {name: config[name] for name in ("filepath", "trainable", "name", "dtype")}
+    return ExportReport(output, tuple(sorted(signatures)), difference)
 
 
 class _Functions:

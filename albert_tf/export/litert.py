@@ -89,5 +89,5 @@ def export_litert(
         loaded.tokenizer.save_pretrained(partial)
         settings = loaded.settings.changed(**without_none(threshold=threshold, max_length=length))
         write_settings(partial, settings, files=files_in(partial))
-        folder = publish(partial, folder, may_increment=version is None)
+        publish(partial, folder)
     return LiteRTReport(folder, size, length)

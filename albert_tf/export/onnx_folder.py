@@ -18,7 +18,6 @@ from onnx import TensorProto, helper
 from albert_tf import checkpoints, models
 from albert_tf.checkpoints.config_files import hugging_face_values
 from albert_tf.checkpoints.names import num_file_groups
-from albert_tf.config import AlbertConfig
 from albert_tf.export.checks import SAMPLES, check_length, relative_difference, without_none
 from albert_tf.export.onnx_graph import OnnxGraph, Precision, onnx_graph
 from albert_tf.export.versions import publish, version_folder
@@ -27,8 +26,7 @@ from albert_tf.files.exports import ONNX
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import has_file, read_json
 from albert_tf.files.urls import location
-from albert_tf.inference.folder import load_folder
-from albert_tf.inference.keras_network import KerasNetwork
+from albert_tf.inference.folder import ModelFolder, load_folder
 from albert_tf.inference.network import P_MASK
 from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
 from albert_tf.layers.kernels import in_full_float32
@@ -56,13 +54,11 @@ class OnnxReport:
 
     Attributes:
         folder: `<output>/<name>/<version>`.
-        version: the version number.
         sizes: bytes of each file by precision.
         largest_differences: by precision, the maximum absolute difference from the outputs of the Keras model.
     """
 
     folder: pathlib.Path
-    version: int
     sizes: Mapping[str, int]
     largest_differences: Mapping[str, float]
 
@@ -103,79 +99,67 @@ def export_onnx(
     Warns:
         UserWarning: there is no `tokenizer.json` for this vocabulary, so transformers.js cannot read texts.
     """
-    source = model_folder(source)
     folder = version_folder(location(output), name, version, ONNX)
     changes = {"max_length": max_length, "threshold": threshold, "windows": windows, "pair_column": pair_column}
-    loaded = _load(source, without_none(**changes))
-    graph = loaded.graph()
+    loaded = _load(model_folder(source), without_none(**changes))
     with temporary_folder(folder) as partial:
         (partial / "onnx").mkdir()
         _write_tokenizer(partial, loaded)
-        differences = _write_graphs(partial, loaded, graph, precisions, calibration)
+        differences = _write_graphs(partial, loaded, precisions, calibration)
         sizes = {precision: (partial / MODEL_FILES[precision]).stat().st_size for precision in differences}
         write_settings(partial, loaded.settings, files=files_in(partial))
-        folder = publish(partial, folder, may_increment=version is None)
-    return OnnxReport(folder, int(folder.name), sizes, differences)
+        publish(partial, folder)
+    return OnnxReport(folder, sizes, differences)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Loaded:
-    model: Any
-    tokenizer: AlbertTokenizer
-    settings: Any  # of the task
-
-    @property
-    def config(self) -> AlbertConfig:
-        return self.model.config
-
-    @property
-    def is_beam(self) -> bool:
-        """Whether it answers questions with the beam head, which is a task of its own but for programs that use it."""
-        return getattr(self.model, "head", "") == "beam"
-
-    def graph(self, precision: Precision = "float32", ranges: Sequence[tuple[float, float]] = ()) -> OnnxGraph:
-        """The graph with these weights."""
-        task, arrays = self.settings.task, self.model.arrays_by_path()
-        if not self.is_beam:
-            mask_padding = getattr(self.model, "mask_padding", False)
-            return onnx_graph(task, self.config, arrays, precision, ranges, mask_padding=mask_padding)
-        beams = (self.model.start_n_top, self.model.end_n_top)
-        return onnx_graph(f"{task}_beam", self.config, arrays, precision, ranges, beams)
-
-
-def _load(source: pathlib.Path, changes: dict[str, Any]) -> _Loaded:
+def _load(source: pathlib.Path, changes: dict[str, Any]) -> ModelFolder:
+    """The model, of sentence embeddings the encoder alone: pooling is left to the program that uses the file."""
     checkpoint = checkpoints.read(source)
-    if checkpoint.config.attention != "full":
+    config, has_pooler = checkpoint.config, "encoder/pooler/kernel" in checkpoint.arrays
+    if config.attention != "full":
         raise ValueError(
-            f"{source} has attention={checkpoint.config.attention!r}, which ONNX files do not support; export a "
-            "SavedModel."
+            f"{source} has attention={config.attention!r}, which ONNX files do not support; export a SavedModel."
         )
-    longest = checkpoint.config.max_position_embeddings
-    task = find_task(checkpoint.parts, checkpoint.settings.get("architectures") or ())
-    if task is None and checkpoint.parts == {"encoder"}:
-        settings, model, tokenizer = (
-            EmbeddingSettings(task="sentence_embedding", max_length=longest),
-            None,
-            AlbertTokenizer.from_pretrained(source),
-        )
-        tokenizer.check_fits(checkpoint.config.vocab_size)
+    if "max_length" in changes:
+        check_length("max_length", changes["max_length"], config.max_position_embeddings)
+    is_bare = checkpoint.parts == {"encoder"} and not find_task(
+        checkpoint.parts, checkpoint.settings.get("architectures") or ()
+    )
+    if is_bare:
+        settings = EmbeddingSettings(task="sentence_embedding", max_length=config.max_position_embeddings)
+        tokenizer = AlbertTokenizer.from_pretrained(source)
+        tokenizer.check_fits(config.vocab_size)
     else:
         loaded = load_folder(source)
-        settings, model, tokenizer = loaded.settings, loaded.model, loaded.tokenizer
-    if "max_length" in changes:
-        check_length("max_length", changes["max_length"], longest)
-    settings = settings.changed(**changes)
-    if getattr(model, "dense_size", None) is not None:
-        raise ValueError(f"{source} has a layer after pooling, which ONNX files do not support; export a SavedModel.")
-    if settings.task == "sentence_embedding":  # pooling is left to the program that uses the file
-        has_pooler = "encoder/pooler/kernel" in checkpoint.arrays
-        model = models.AlbertEncoder.from_pretrained(source, add_pooling_layer=has_pooler)
-    return _Loaded(model, tokenizer, settings)
+        if loaded.settings.task != "sentence_embedding":
+            return loaded.changed(**changes)
+        if loaded.model.dense_size is not None:
+            raise ValueError(
+                f"{source} has a layer after pooling, which ONNX files do not support; export a SavedModel."
+            )
+        settings, tokenizer = loaded.settings, loaded.tokenizer
+    encoder = models.AlbertEncoder.from_pretrained(source, add_pooling_layer=has_pooler)
+    return ModelFolder(tokenizer, settings.changed(**changes), model=encoder)
 
 
-def _write_tokenizer(folder: pathlib.Path, loaded: _Loaded) -> None:
+def _is_beam(model: Any) -> bool:
+    """Whether it answers questions with the beam head, which is a task of its own but for programs that use it."""
+    return getattr(model, "head", "") == "beam"
+
+
+def _graph(
+    loaded: ModelFolder, precision: Precision = "float32", ranges: Sequence[tuple[float, float]] = ()
+) -> OnnxGraph:
+    task, model = loaded.settings.task, loaded.model
+    common = model.config, model.arrays_by_path(), precision, ranges
+    if _is_beam(model):
+        return onnx_graph(f"{task}_beam", *common, beams=(model.start_n_top, model.end_n_top))
+    return onnx_graph(task, *common, mask_padding=getattr(model, "mask_padding", False))
+
+
+def _write_tokenizer(folder: pathlib.Path, loaded: ModelFolder) -> None:
     """Writes the tokenizer's files and `config.json`."""
-    model, config = loaded.model, loaded.config
+    model, config = loaded.model, loaded.model.config
     loaded.tokenizer.save_pretrained(folder)
     # transformers.js cuts texts to this in its own pipelines.
     write_config(folder, {**read_config(folder / CONFIG_FILE), "model_max_length": loaded.settings.max_length})
@@ -218,14 +202,27 @@ def _for_browsers(content: dict[str, Any], options: TokenizerOptions) -> dict[st
 
 
 def _write_graphs(
-    folder: pathlib.Path,
-    loaded: _Loaded,
-    graph: OnnxGraph,
-    precisions: Sequence[Precision],
-    calibration: Sequence[str],
+    folder: pathlib.Path, loaded: ModelFolder, precisions: Sequence[Precision], calibration: Sequence[str]
 ) -> dict[str, float]:
-    """Writes the float32 `graph` and other files; returns the largest difference of each from the Keras model."""
-    differences = {"float32": _write(graph, folder / MODEL_FILES["float32"], loaded)}
+    """Writes the float32 file and others; returns the largest difference of each from the Keras model."""
+    exact = _graph(loaded)
+    samples = _samples(loaded)
+    with in_full_float32():
+        expected = loaded.network.compute(samples)
+    ours = OUTPUT_NAMES.get(loaded.settings.task, {})
+
+    def write(graph: OnnxGraph, precision: str) -> float:
+        file = folder / MODEL_FILES[precision]
+        atomic_write(file, graph.model.SerializeToString())
+        computed = _run(onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]), samples)
+        differences = [
+            relative_difference(name, array, expected[ours.get(name, name)])
+            for name, array in computed.items()
+            if not name.endswith("_index")
+        ]
+        return float(np.max(differences))  # NaN if any is
+
+    differences = {"float32": write(exact, "float32")}
     if not differences["float32"] <= TOLERANCE:
         raise ValueError(
             f"The outputs of the ONNX file differ by {differences['float32']:.2e} from those of the Keras model "
@@ -235,48 +232,35 @@ def _write_graphs(
         if precision not in MODEL_FILES:
             raise ValueError(f"`precisions` must be of {', '.join(MODEL_FILES)}. Received: {precision!r}.")
         if precision != "float32":
-            ranges = _measure(graph, _calibration_inputs(loaded, calibration)) if precision == "int8" else []
-            other = loaded.graph(precision, ranges)
-            differences[precision] = _write(other, folder / MODEL_FILES[precision], loaded)
+            ranges = _measure(exact, _calibration_inputs(loaded, calibration)) if precision == "int8" else []
+            differences[precision] = write(_graph(loaded, precision, ranges), precision)
             if np.isnan(differences[precision]):
                 raise ValueError(f"The model's outputs in {precision} are not finite; leave this precision out.")
     return differences
 
 
-def _write(graph: OnnxGraph, file: pathlib.Path, loaded: _Loaded) -> float:
-    """Writes a file; returns the largest difference of its outputs from those of the Keras model."""
-    atomic_write(file, graph.model.SerializeToString())
-    return _largest_difference(onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"]), loaded)
-
-
-@in_full_float32()
-def _largest_difference(session: onnxruntime.InferenceSession, loaded: _Loaded) -> float:
-    """Maximum absolute difference from the Keras model on a padded batch; for large outputs in units of the largest."""
-    first, second = (SAMPLES[::2], SAMPLES[::2]) if loaded.is_beam else (SAMPLES, SAMPLES[::-1])
-    inputs = loaded.tokenizer(first, second, max_length=loaded.settings.max_length)
+def _samples(loaded: ModelFolder) -> dict[str, np.ndarray]:
+    """A padded batch on which files are compared with the Keras model."""
+    first, second = (SAMPLES[::2], SAMPLES[::2]) if _is_beam(loaded.model) else (SAMPLES, SAMPLES[::-1])
+    inputs = loaded.tokenizer(first, second, max_length=loaded.text_task.max_length)
     if loaded.settings.task == "multiple_choice":
-        inputs = {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
-    outputs = KerasNetwork(loaded.model).compute(inputs)
-    names: list[Any] = [output.name for output in session.get_outputs()]
-    computed = session.run(names, _inputs_of(session, inputs))
-    ours = OUTPUT_NAMES.get(loaded.settings.task, {})
-    differences = [
-        relative_difference(name, np.asarray(array), outputs[ours.get(str(name), str(name))])
-        for name, array in zip(names, computed)
-        if not name.endswith("_index")
-    ]
-    return float(np.max(differences))  # NaN if any is
+        return {name: array.reshape(2, 2, -1) for name, array in inputs.items()}
+    return inputs
 
 
-def _inputs_of(session: onnxruntime.InferenceSession, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays that the session takes."""
+def _run(
+    session: onnxruntime.InferenceSession, batch: Mapping[str, np.ndarray], names: Sequence[str] = ()
+) -> dict[str, np.ndarray]:
+    """The outputs of these names, or all of them."""
     arrays = {P_MASK: 1 - batch["attention_mask"], **batch}
-    return {node.name: arrays[node.name].astype(np.int64) for node in session.get_inputs()}
+    inputs = {node.name: arrays[node.name].astype(np.int64) for node in session.get_inputs()}
+    names = names or [output.name for output in session.get_outputs()]
+    return dict(zip(names, map(np.asarray, session.run(names, inputs))))
 
 
-def _calibration_inputs(loaded: _Loaded, texts: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
+def _calibration_inputs(loaded: ModelFolder, texts: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
     """Rows without padding: each text alone, and with the next one as its pair."""
-    length = loaded.settings.max_length
+    length = loaded.text_task.max_length
     if not texts:
         rng = np.random.default_rng(0)
         ids = rng.integers(loaded.tokenizer.vocab_size, size=[_RANDOM_ROWS, min(length, 64)])
@@ -297,11 +281,10 @@ def _measure(graph: OnnxGraph, batches: Iterator[dict[str, np.ndarray]]) -> list
     model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     has_choices = len(session.get_inputs()[0].shape) == 3
-    limits: list[np.ndarray] = []
+    ranges = dict.fromkeys(names, (np.inf, -np.inf))
     for batch in batches:
-        inputs = _inputs_of(session, batch)
-        inputs = {name: array[:, None] if has_choices else array for name, array in inputs.items()}
-        limits.append(np.array([(array.min(), array.max()) for array in map(np.asarray, session.run(names, inputs))]))
-    low, high = np.min(limits, axis=0)[:, 0], np.max(limits, axis=0)[:, 1]
-    ranges = dict(zip(names, zip(low.tolist(), high.tolist())))
+        batch = {name: array[:, None] if has_choices else array for name, array in batch.items()}
+        for name, array in _run(session, batch, names).items():
+            low, high = ranges[name]
+            ranges[name] = min(low, float(array.min())), max(high, float(array.max()))
     return [ranges[name] for name in graph.measured]

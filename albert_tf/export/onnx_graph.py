@@ -274,10 +274,9 @@ def _outputs(graph: _Graph, task: str, hidden: str) -> _Outputs:
         outputs["logits"] = _masked_lm(graph, hidden), (*per_token, graph.config.vocab_size)
         if "sentence_order/kernel" in graph.arrays:
             outputs["sop_logits"] = graph.linear(pooled, "sentence_order"), ("batch_size", 2)
-    elif task == "sequence_classification":
-        outputs["logits"] = graph.linear(pooled, "classifier"), ("batch_size", _num_labels(graph))
-    elif task == "token_classification":
-        outputs["logits"] = graph.linear(hidden, "classifier"), (*per_token, _num_labels(graph))
+    elif task in ("sequence_classification", "token_classification"):
+        inputs, axes = (pooled, per_token[:1]) if task == "sequence_classification" else (hidden, per_token)
+        outputs["logits"] = graph.linear(inputs, "classifier"), (*axes, len(graph.arrays["classifier/bias"]))
     elif task == "multiple_choice":
         shape = graph.add("Shape", INPUTS[0], end=2)
         logits = graph.add("Reshape", graph.linear(pooled, "classifier"), shape)
@@ -383,7 +382,3 @@ def _masked_lm(graph: _Graph, hidden: str) -> str:
     hidden = graph.normalize(hidden, "masked_lm", graph.config.head_layer_norm_eps)
     logits = graph.product(hidden, "encoder/embeddings/word_embeddings", transposed=True)
     return graph.add("Add", logits, graph.weight("masked_lm/output_bias"))
-
-
-def _num_labels(graph: _Graph) -> int:
-    return len(graph.arrays["classifier/bias"])

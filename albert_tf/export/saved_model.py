@@ -30,15 +30,14 @@ class ExportReport:
     """Result of an export.
 
     Attributes:
-        folder: `<output>/<name>/<version>`.
-        version: the version number.
-        signatures: names of the signatures.
-        largest_difference: maximum absolute difference between scores of the Keras model and the SavedModel; in
-            bfloat16 between all outputs for tokens, in units of the largest number of an output if that is above 1.
+        folder: `<output>/<name>/<version>`, or that of both modules for TF Hub.
+        signatures: names of the signatures, for TF Hub those of the encoder.
+        largest_difference: maximum absolute difference between scores, for TF Hub all outputs, of the Keras model and
+            the SavedModel; in bfloat16 between all outputs for tokens, in units of the largest number of an output if
+            that is above 1.
     """
 
     folder: pathlib.Path
-    version: int
     signatures: tuple[str, ...]
     largest_difference: float
 
@@ -89,13 +88,13 @@ def export_saved_model(
     """
     if precision not in ("float32", "bfloat16"):
         raise ValueError(f"`precision` must be 'float32' or 'bfloat16'. Received: precision={precision!r}.")
+    folder = version_folder(location(output), name, version, SAVED_MODEL)
     form, source = Form(frozen, xla, flash_attention, attention), model_folder(source)
     loaded = load_folder(source)
     if max_length is not None:
         check_length("max_length", max_length, loaded.model.config.max_position_embeddings)
     changes = without_none(max_length=max_length, threshold=threshold, windows=windows, pair_column=pair_column)
     loaded = loaded.changed(**changes)
-    folder = version_folder(location(output), name, version, SAVED_MODEL)
     is_exact = precision == "float32"
     served = served_model(loaded if is_exact else load_folder(source, precision).changed(**changes), form)
     with temporary_folder(folder) as partial:
@@ -106,8 +105,8 @@ def export_saved_model(
         difference = _checked_difference(served_model(loaded, Form()), restored, is_exact)
         facts = {"precision": precision, "frozen": frozen, "xla": form.compiled, "lengths": served.lengths}
         write_model_card(partial, loaded, name, source, license, {**facts, "largest_difference": difference})
-        folder = publish(partial, folder, may_increment=version is None)
-    return ExportReport(folder, int(folder.name), tuple(sorted(restored.signatures)), difference)
+        publish(partial, folder)
+    return ExportReport(folder, tuple(sorted(restored.signatures)), difference)
 
 
 def served_model(loaded: ModelFolder, form: Form) -> ServedModel:

@@ -145,24 +145,17 @@ class ServedModel(tf.Module):
         limits = zip(INPUTS, (config.vocab_size, 2, config.type_vocab_size))
         shape, longest = tf.shape(ids["input_ids"]), config.max_position_embeddings
         with tf.device("/CPU:0"):  # where clients' numbers are
-            rules = [
-                *(
-                    (
-                        tf.reduce_all((ids[name] >= 0) & (ids[name] < limit)),
-                        f"`{name}` must be integers from 0 to {limit - 1}.",
-                    )
-                    for name, limit in limits
-                ),
-                *(
-                    (
-                        tf.reduce_all(tf.equal(tf.shape(ids[name]), shape)),
-                        f"`{name}` must have the shape of `input_ids`.",
-                    )
-                    for name in INPUTS[1:]
-                ),
-                (shape[-1] <= longest, f"`input_ids` must have at most {longest} columns."),
-            ]
-            with tf.control_dependencies([tf.debugging.Assert(holds, [message]) for holds, message in rules]):
+            rules = {
+                f"`{name}` must be integers from 0 to {limit - 1}.": (ids[name] >= 0) & (ids[name] < limit)
+                for name, limit in limits
+            }
+            rules |= {
+                f"`{name}` must have the shape of `input_ids`.": tf.equal(tf.shape(ids[name]), shape)
+                for name in INPUTS[1:]
+            }
+            rules[f"`input_ids` must have at most {longest} columns."] = shape[-1] <= longest
+            checks = [tf.debugging.Assert(tf.reduce_all(holds), [message]) for message, holds in rules.items()]
+            with tf.control_dependencies(checks):
                 return {name: tf.identity(ids[name]) for name in INPUTS}
 
     def encode(self, texts: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:

@@ -14,6 +14,7 @@ from albert_tf.export.checks import SAMPLES
 from albert_tf.export.serve_base import Form, ServedModel
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.tasks.multiple_choice.choices import MAX_STATEMENT_LENGTH
+from albert_tf.tokenization.ragged import take
 
 
 class ServedClassifier(ServedModel):
@@ -60,26 +61,15 @@ class ServedChoices(ServedModel):
 
     def encode(self, texts):
         context, choices = texts["context"], texts["choices"]
-        special = self._loaded.tokenizer
-        count = tf.shape(choices)[1]
-        statement = self.tokenizer.tokenize(tf.reshape(choices, [-1]))["input_ids"]  # [B C, (T)]
-        statement = statement[
-            :, -min(self._settings.max_question_length or MAX_STATEMENT_LENGTH, self._settings.max_length - 4) :
-        ]
+        longest = min(self._settings.max_question_length or MAX_STATEMENT_LENGTH, self._settings.max_length - 4)
+        statement = self.tokenizer.tokenize(tf.reshape(choices, [-1]))["input_ids"][:, -longest:]  # [B C, (T)]
         passage = self.tokenizer.tokenize(self.tokenizer.used_part(context))["input_ids"]  # [B, (T)]
-        passage = tf.gather(passage, tf.repeat(tf.range(tf.size(context)), count))
+        samples = tf.repeat(tf.range(tf.size(context)), tf.shape(choices)[1])
         room = self._settings.max_length - 3 - statement.row_lengths()
-        lengths = tf.minimum(passage.row_lengths(), tf.cast(room, passage.row_splits.dtype))
-        positions = tf.ragged.range(lengths, row_splits_dtype=passage.row_splits.dtype)
-        passage = tf.gather(passage, positions, batch_dims=1)
-        cls, sep = (tf.fill([tf.size(choices), 1], token) for token in (special.cls_token_id, special.sep_token_id))
-        parts = tf.concat([cls, passage, sep], axis=1), tf.concat([statement, sep], axis=1)
-        rows = {
-            "input_ids": tf.concat(parts, axis=1).to_tensor(special.pad_token_id),
-            "attention_mask": tf.ones_like(tf.concat(parts, axis=1)).to_tensor(),
-            "token_type_ids": tf.concat([tf.zeros_like(parts[0]), tf.ones_like(parts[1])], axis=1).to_tensor(),
-        }  # [B C, L]
-        shape = tf.stack([tf.size(context), count, -1])
+        lengths = tf.minimum(tf.gather(passage.row_lengths(), samples), room)
+        passage = take(passage, samples, tf.zeros_like(lengths), lengths)  # [B C, (T)]
+        rows = self.tokenizer.arrange([{"input_ids": passage}, {"input_ids": statement}])  # [B C, L]
+        shape = tf.concat([tf.shape(choices), [-1]], axis=0)
         return {name: tf.reshape(row, shape) for name, row in rows.items()}
 
     def outputs(self, inputs):

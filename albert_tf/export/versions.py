@@ -25,8 +25,7 @@ def version_folder(output: Any, name: str, version: int | None, form: str) -> An
     Warns:
         UserWarning: the newest version there is of another format.
     """
-    if not name or name != pathlib.Path(name).name or name.startswith("."):
-        raise ValueError(f"`name` must be a folder name without slashes or a leading dot. Received: name={name!r}.")
+    check_name(name)
     taken = [int(path.name) for path in (output / name).glob("*") if path.name.isdecimal()]
     if version is None:
         version = max(taken, default=0) + 1
@@ -44,18 +43,19 @@ def version_folder(output: Any, name: str, version: int | None, form: str) -> An
     return output / name / str(version)
 
 
-def publish(partial: pathlib.Path, folder: Any, may_increment: bool) -> Any:
-    """Renames a complete folder, so that a server never sees a partial version; returns its final name."""
-    while True:
-        try:
-            if is_remote(folder) and kind_of(folder) is not None:
-                raise FileExistsError(errno.EEXIST, "exists")
-            return move(partial, folder)
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-            if not may_increment:
-                raise ValueError(
-                    f"{folder} was written by another process meanwhile; omit the version to get the next one."
-                ) from None
-            folder = folder.with_name(str(int(folder.name) + 1))
+def check_name(name: str) -> None:
+    """Raises ValueError unless a folder can have this name."""
+    if not name or name != pathlib.Path(name).name or name.startswith("."):
+        raise ValueError(f"`name` must be a folder name without slashes or a leading dot. Received: name={name!r}.")
+
+
+def publish(partial: pathlib.Path, folder: Any) -> None:
+    """Renames a complete folder, so that a server never sees a partial version."""
+    try:
+        if is_remote(folder) and kind_of(folder) is not None:
+            raise FileExistsError(errno.EEXIST, "exists")
+        move(partial, folder)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+        raise ValueError(f"{folder} was written by another process meanwhile; export again.") from None

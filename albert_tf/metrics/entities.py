@@ -66,7 +66,8 @@ def entity_scores(
     by_label = {
         label: LabelScores.of(right[label], counts[label], labelled[label]) for label in sorted({*counts, *labelled})
     }
-    return TagScores(*_scores(expected, predicted), accuracy, by_label)
+    whole = LabelScores.of(right.total(), counts.total(), labelled.total())
+    return TagScores(whole.f1 or 0.0, whole.precision or 0.0, whole.recall or 0.0, accuracy, by_label)
 
 
 def find_entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
@@ -118,10 +119,3 @@ def split_tag(tag: str) -> tuple[str, str]:
     if prefix not in ("B", "I", "E", "S", "L", "U"):
         return "I", tag
     return {"L": "E", "U": "S"}.get(prefix, prefix), label or "_"  # the letters of BILOU
-
-
-def _scores(expected: set, predicted: set) -> tuple[float, float, float]:
-    """F1, precision and recall."""
-    right = len(expected & predicted)
-    precision, recall = right / len(predicted) if predicted else 0.0, right / len(expected) if expected else 0.0
-    return 2 * precision * recall / (precision + recall) if right else 0.0, precision, recall

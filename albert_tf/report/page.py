@@ -1,4 +1,4 @@
-"""A self-contained HTML page about a run: curves, throughput, masked pieces, configuration."""
+"""A self-contained HTML page about a run: curves, throughput, results, configuration."""
 
 import dataclasses
 import html
@@ -15,9 +15,7 @@ from albert_tf.files.urls import local_copy, location
 from albert_tf.report.curves import curves_svg
 from albert_tf.report.label_tables import label_tables
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.recipe import parse_recipe
 from albert_tf.trainer.run_folder import (
-    CHECKPOINTS_FOLDER,
     METRICS_FILE,
     RECIPE_FILE,
     REPORT_FILE,
@@ -35,8 +33,6 @@ svg { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 13px; } th, td { padding: 2px 10px; border-bottom: 1px solid #ddd; }
 th { text-align: left; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .wide { overflow-x: auto; }
-ins, del { border-radius: 3px; padding: 0 2px; } ins { background: #cdeccd; text-decoration: none; }
-del { background: #f6d5d5; } small { color: #777; }
 """
 # Keeps browsers from loading anything.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -85,8 +81,7 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
     """
     page = location(run) / REPORT_PAGE if output is None else location(output)
     check_output("output", page, *(location(run) / name for name in (RECIPE_FILE, METRICS_FILE, REPORT_FILE)))
-    left_out = (f"{CHECKPOINTS_FOLDER}/", "logs/", ".")
-    run = local_copy(run, lambda name: not name.startswith(left_out))
+    run = local_copy(run, {RECIPE_FILE, METRICS_FILE, REPORT_FILE, RESULTS_FILE}.__contains__)
     recipe, entries = _read_recipe(run), read_metrics(run / METRICS_FILE)
     total = flat(recipe).get("training.num_train_steps")
     tuned = read_report(run) if has_file(run / REPORT_FILE) else None
@@ -103,7 +98,6 @@ def write_report(run: str | pathlib.Path, output: str | pathlib.Path | None = No
         "Throughput": _table(report.throughput.items(), "No interval has been measured yet."),
         "Results": _table(results, "The run is not finished."),
         **_labels(tuned and tuned.scores),
-        "Masked pieces of held-out examples": _masked_examples(run, recipe),
         "Configuration": _table(flat(recipe).items()),
     }
     atomic_write(report.file, _page(run.resolve().name, report, sections).encode())
@@ -149,32 +143,6 @@ def _median_speed(entries: list[dict[str, float]]) -> Speed | None:
     measured = [entry for entry in entries if all(name in entry for name in names)]
     measured = measured[1:] or measured
     return Speed(*(statistics.median(entry[name] for entry in measured) for name in names)) if measured else None
-
-
-def _masked_examples(run: pathlib.Path, recipe: Mapping[str, Any]) -> str:
-    if "training" not in recipe:
-        return "<p>Not available for fine-tuning.</p>"
-    from albert_tf.report.masked_examples import masked_examples
-
-    try:
-        examples = masked_examples(run, parse_recipe(recipe, RECIPE_FILE))
-    except (ValueError, OSError) as error:  # files may have been moved
-        return f"<p>None: {html.escape(str(error))}</p>"
-    lines = [f'<p class="masked">{"".join(map(_part, example))}</p>' for example in examples]
-    if not lines:
-        return "<p>The run is not finished, or its recipe has no held-out examples.</p>"
-    legend = "<p><small>Correct predictions are green; wrong ones are struck out before the original piece.</small></p>"
-    return legend + "\n".join(lines)
-
-
-def _part(part) -> str:
-    if isinstance(part, str):
-        return html.escape(part)
-    best = " | ".join(f"{piece.strip()} {value:.2f}" for piece, value in zip(part.pieces, part.probabilities))
-    space, target = " " * part.target.startswith(" "), html.escape(part.target.strip())
-    wrong = "" if part.pieces[0] == part.target else f"<del>{html.escape(part.pieces[0].strip())}</del> "
-    kind = "b" if wrong else "ins"
-    return f'{space}<span title="{html.escape(best)}">{wrong}<{kind}>{target}</{kind}></span>'
 
 
 def _table(rows: Iterable[tuple[str, Any]], without: str = "") -> str:

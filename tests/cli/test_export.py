@@ -5,7 +5,6 @@ import json
 import pytest
 
 from albert_tf import AlbertTokenizer
-from albert_tf.export.versions import version_folder
 from albert_tf.inference.network import INPUTS
 from tests.toy_task import write_classifier
 
@@ -36,7 +35,9 @@ def test_the_threshold_of_labels_is_that_of_the_export(folders, tmp_path):
         output_of("export", *where, form, "--format", form)
         settings = json.loads((tmp_path / form / "1" / "model.json").read_text())
         assert settings["threshold"] == {"a": 0.25, "b": 0.5}
-    assert "`threshold` is not for `--format hub`" in mistake("export", *where, "a", "--format", "hub")
+    assert "`threshold` is only for `--format saved_model, onnx, litert`" in mistake(
+        "export", *where, "a", "--format", "hub"
+    )
     assert "`threshold` must be left out" in mistake("export", folders["classifier"], *where[1:], "a")
 
 
@@ -50,14 +51,6 @@ def test_onnx_files(folder, tmp_path):
     assert (tmp_path / "mood" / "1" / "onnx" / "model_quantized.onnx").is_file()
 
 
-def test_a_version_of_another_format_is_said(tmp_path):
-    (tmp_path / "mood" / "3").mkdir(parents=True)
-    (tmp_path / "mood" / "3" / "model.tflite").touch()
-    with pytest.warns(UserWarning, match=r"Version 3 in \S+mood is of another format, LiteRT, and programs take"):
-        assert version_folder(tmp_path, "mood", None, "ONNX").name == "4"
-    assert version_folder(tmp_path, "mood", None, "LiteRT").name == "4"  # another warning would be an error
-
-
 @pytest.mark.exhaustive
 def test_modules_for_tf_hub(folder, tmp_path):
     where = ("--name", "mood", "--output", tmp_path, "--format", "hub")
@@ -65,7 +58,7 @@ def test_modules_for_tf_hub(folder, tmp_path):
     assert f"SavedModels in {tmp_path / 'mood'}\n" in printed
     assert "tokenization_info, tokens" in printed
     assert {path.parent.name for path in tmp_path.rglob("saved_model.pb")} == {"encoder", "preprocess"}
-    assert "have no versions; choose another --name" in mistake("export", folder, *where)
+    assert "`output` must not exist yet" in mistake("export", folder, *where)
 
 
 @pytest.mark.exhaustive
@@ -86,23 +79,19 @@ def test_litert_files(folder, tmp_path):
     assert "from 3 to" in mistake("export", folder, *where, "--max-length", 5000)
 
 
-ONLY_SAVED, NO_WINDOWS = "is only for `--format saved_model`", "the others read no windows and no pairs"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ("nowhere --name a", "check the spelling"),
         ("MODEL --name a/b", "must be a folder name"),
         ("MODEL --name a/b --format hub", "must be a folder name"),
-        ("MODEL --name a --float16", "are only for `--format onnx`"),
-        ("MODEL --name a --format hub --precision bfloat16", ONLY_SAVED),
-        *((f"MODEL --name a --format hub --{option}", ONLY_SAVED) for option in ("frozen", "xla", "attention")),
-        ("MODEL --name a --format litert --xla", ONLY_SAVED),
+        ("MODEL --name a --float16", "`--float16` is only for `--format onnx`"),
+        ("MODEL --name a --format hub --precision bfloat16", "`--precision` is only for `--format saved_model`"),
+        ("MODEL --name a --format litert --flash-attention", "`--flash-attention` is only for `--format saved_model`"),
         ("MODEL --name a --format onnx --int8", "is only for `--format litert`"),
-        *((f"MODEL --name a --format {form} --set windows=mean", NO_WINDOWS) for form in ("hub", "litert")),
-        *((f"MODEL --name a --format {form} --set pair_column=b", NO_WINDOWS) for form in ("hub", "litert")),
-        ("MODEL --name a --format hub --version 2", "`--version` must be omitted"),
+        ("MODEL --name a --format hub --set windows=mean", "`windows` is only for `--format saved_model, onnx`"),
+        ("MODEL --name a --format hub --version 2", "`--version` is only for `--format saved_model, onnx, litert`"),
+        ("MODEL --name a --version 0", "must be at least 1"),
     ],
 )
 def test_mistakes(options, message, folder, tmp_path):

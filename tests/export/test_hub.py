@@ -16,8 +16,8 @@ from albert_tf import (
     AlbertForSequenceClassification,
     pipeline,
 )
-from albert_tf.export import HubEncoder, export_hub
-from tests.toy_task import CONFIG, mood_rows, tokenizer
+from albert_tf.export import export_hub
+from tests.toy_task import CONFIG, tokenizer
 
 pytestmark = pytest.mark.exhaustive  # tracing and saving the modules takes most of their time
 
@@ -157,35 +157,6 @@ def test_fine_tuning_with_a_gradient_tape(encoder, batch):
     assert losses[-1] < 0.5 * losses[0]
     changed = [np.abs(variable - old).max() for variable, old in zip(encoder.trainable_variables, before)]
     assert min(changed) > 0, list(zip([variable.name for variable in encoder.trainable_variables], changed))
-
-
-def test_fine_tuning_with_keras(folder, preprocess, tmp_path):
-    rows = mood_rows(32, seed=5)
-    inputs = preprocess.bert_pack_inputs([preprocess.tokenize(tf.constant([text for text, _ in rows]))], seq_length=24)
-    labels = np.array([label == "pleasant" for _, label in rows], "float32")
-    layer = HubEncoder(folder / "encoder")
-    fields = {name: keras.Input([None], dtype="int32", name=name) for name in TO_OURS}
-    scores = keras.layers.Dense(1)(layer(fields)["pooled_output"])
-    classifier = keras.Model(fields, scores)
-    before = [np.array(variable) for variable in layer.trainable_variables]
-    classifier.compile(keras.optimizers.Adam(2e-3), keras.losses.BinaryCrossentropy(from_logits=True))
-    losses = classifier.fit(inputs, labels, batch_size=16, epochs=10, verbose=0).history["loss"]
-    assert losses[-1] < 0.9 * losses[0]
-    assert all(np.any(np.array(new) != old) for new, old in zip(layer.trainable_variables, before, strict=True))
-
-    classifier.save(tmp_path / "classifier.keras")
-    with pytest.raises(ValueError, match="safe_mode=False"):
-        keras.models.load_model(tmp_path / "classifier.keras")
-    loaded = keras.models.load_model(tmp_path / "classifier.keras", safe_mode=False)
-    same(loaded.predict(inputs, verbose=0), classifier.predict(inputs, verbose=0))
-
-
-def test_the_layer_is_made_again_from_its_config(folder, encoder, batch):
-    layer = HubEncoder(folder / "encoder", trainable=False)
-    again = HubEncoder.from_config(layer.get_config(), safe_mode=False)
-    assert (again.name, again.trainable_variables) == (layer.name, [])
-    assert len(again.weights) == len(encoder.variables)
-    same(again(batch)["sequence_output"], encoder(batch)["sequence_output"])
 
 
 # Runs in a process that cannot import albert_tf.

@@ -1,6 +1,5 @@
 """Proves that TensorFlow Serving's files in `saved_models` are valid and fit each other; no server is started."""
 
-import functools
 import http.server
 import os
 import pathlib
@@ -20,43 +19,37 @@ from tests.toy_task import tokenizer
 
 FOLDER = pathlib.Path(__file__).parents[2] / "saved_models"
 METADATA = "/v1/models/task/metadata"
-# tensorflow-serving-api lacks these two. Fields by message: number, name and type, from tensorflow/serving's
-# session_bundle_config.proto and monitoring_config.proto.
-FIELDS = {
-    "BatchingParameters": [
-        (1, "max_batch_size", ".google.protobuf.Int64Value"),
-        (2, "batch_timeout_micros", ".google.protobuf.Int64Value"),
-        (3, "max_enqueued_batches", ".google.protobuf.Int64Value"),
-        (4, "num_batch_threads", ".google.protobuf.Int64Value"),
-        (6, "allowed_batch_sizes", "int64"),
-        (7, "pad_variable_length_inputs", "bool"),
-    ],
-    "PrometheusConfig": [(1, "enable", "bool"), (2, "path", "string")],
-    "MonitoringConfig": [(1, "prometheus_config", ".serving.PrometheusConfig")],
-}
+# tensorflow-serving-api lacks these two: session_bundle_config.proto and monitoring_config.proto of tensorflow/serving.
+NUMBER, OPTIONAL = 'type_name: ".google.protobuf.Int64Value"', "label: LABEL_OPTIONAL"
+PROTO = f"""
+name: "serving.proto" package: "serving" syntax: "proto3" dependency: "google/protobuf/wrappers.proto"
+message_type {{
+  name: "BatchingParameters"
+  field {{ number: 1 name: "max_batch_size" {OPTIONAL} {NUMBER} }}
+  field {{ number: 2 name: "batch_timeout_micros" {OPTIONAL} {NUMBER} }}
+  field {{ number: 3 name: "max_enqueued_batches" {OPTIONAL} {NUMBER} }}
+  field {{ number: 4 name: "num_batch_threads" {OPTIONAL} {NUMBER} }}
+  field {{ number: 6 name: "allowed_batch_sizes" label: LABEL_REPEATED type: TYPE_INT64 }}
+  field {{ number: 7 name: "pad_variable_length_inputs" {OPTIONAL} type: TYPE_BOOL }}
+}}
+message_type {{
+  name: "PrometheusConfig"
+  field {{ number: 1 name: "enable" {OPTIONAL} type: TYPE_BOOL }}
+  field {{ number: 2 name: "path" {OPTIONAL} type: TYPE_STRING }}
+}}
+message_type {{
+  name: "MonitoringConfig"
+  field {{ number: 1 name: "prometheus_config" {OPTIONAL} type_name: ".serving.PrometheusConfig" }}
+}}
+"""
 
-KINDS = descriptor_pb2.FieldDescriptorProto
-SCALARS = {"bool": KINDS.TYPE_BOOL, "string": KINDS.TYPE_STRING, "int64": KINDS.TYPE_INT64}
 
-
-@functools.cache
-def messages():
-    """The classes of FIELDS by name."""
-    file = descriptor_pb2.FileDescriptorProto(name="serving.proto", package="serving", syntax="proto3")
-    file.dependency.append(wrappers_pb2.DESCRIPTOR.name)
-    for message, fields in FIELDS.items():
-        declared = file.message_type.add(name=message)
-        for number, name, kind in fields:
-            label = KINDS.LABEL_REPEATED if name.endswith("sizes") else KINDS.LABEL_OPTIONAL
-            field = declared.field.add(number=number, name=name, label=label)
-            if kind in SCALARS:
-                field.type = SCALARS[kind]
-            else:
-                field.type_name = kind
+def message_of(name):
+    """An empty message of PROTO."""
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.Add(file)
-    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"serving.{name}")) for name in FIELDS}
+    pool.Add(text_format.Parse(PROTO, descriptor_pb2.FileDescriptorProto()))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"serving.{name}"))()
 
 
 def read(name, message):
@@ -75,11 +68,11 @@ def test_the_models():
 
 
 def test_batches_are_not_padded_and_metrics_are_on():
-    batching = read("batching.config", messages()["BatchingParameters"]())
+    batching = read("batching.config", message_of("BatchingParameters"))
     assert batching.max_batch_size.value >= 1
     assert batching.num_batch_threads.value >= 1
     assert not batching.pad_variable_length_inputs
-    monitoring = read("monitoring.config", messages()["MonitoringConfig"]()).prometheus_config
+    monitoring = read("monitoring.config", message_of("MonitoringConfig")).prometheus_config
     annotations = documents("kubernetes.yaml")["Deployment"]["spec"]["template"]["metadata"]["annotations"]
     assert monitoring.enable
     assert annotations["prometheus.io/path"] == monitoring.path
@@ -88,7 +81,7 @@ def test_batches_are_not_padded_and_metrics_are_on():
 def test_batches_and_warm_up_on_gpus(tmp_path, monkeypatch):
     section = (FOLDER / "README.md").read_text("utf-8").partition("### On GPUs")[2]
     settings, program = re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE)[:2]
-    batching = text_format.Parse(settings, messages()["BatchingParameters"]())
+    batching = text_format.Parse(settings, message_of("BatchingParameters"))
     assert batching.allowed_batch_sizes[-1] == batching.max_batch_size.value
     monkeypatch.chdir(tmp_path)
     (tmp_path / "saved_models/task/1/assets.extra").mkdir(parents=True)

@@ -42,11 +42,11 @@ def test_the_umask_limits_who_may_read_a_file_or_folder(tmp_path, umask):
     try:
         atomic_write(tmp_path / "model.bin", b"private")
         with temporary_folder(tmp_path / "task" / "1") as partial:
-            published = publish(partial, tmp_path / "task" / "1", may_increment=False)
+            publish(partial, tmp_path / "task" / "1")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "model.bin").stat().st_mode) == 0o666 & ~umask
-    assert stat.S_IMODE(published.stat().st_mode) == 0o777 & ~umask
+    assert stat.S_IMODE((tmp_path / "task" / "1").stat().st_mode) == 0o777 & ~umask
 
 
 def test_json_is_indented_and_may_hold_lone_surrogates(tmp_path):

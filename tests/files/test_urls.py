@@ -214,7 +214,7 @@ def signed():
 
 READERS = [
     *(local_copy, read_json, Manifest.load, find_shards, lambda url: find_files([url])),
-    *(check_exists, lambda url: publish(pathlib.Path("a"), location(url), may_increment=False)),
+    *(check_exists, lambda url: publish(pathlib.Path("a"), location(url))),
 ]
 REFUSED, FAILED = "access was refused ", r"could not be read \(.*\); check the URL and the connection"
 

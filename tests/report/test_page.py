@@ -11,12 +11,9 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from albert_tf import AlbertForPreTraining, AlbertTokenizer
-from albert_tf.data import pretraining_dataset
+from albert_tf import AlbertForPreTraining
 from albert_tf.report import write_report
 from albert_tf.report.curves import curves_svg
-from albert_tf.report.masked_examples import MaskedPiece, _example, _piece_texts, masked_examples
-from albert_tf.tokenization import train_sentencepiece
 from albert_tf.trainer import parse_recipe, pretrain
 from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.tensorboard import TensorBoardLog
@@ -109,33 +106,6 @@ def test_trust_ratios_are_summed_up(run):
     assert len(ratios) > 10
     svg = curves_svg([{"step": 1.0, "trust_ratio/a": 1.0, "trust_ratio/b": 3.0, "trust_ratio/c": 2.0}])
     assert re.findall(r'id="curve-trust_ratio/(\w+)"', svg) == ["smallest", "median", "largest"]
-
-
-def test_predictions_are_those_of_the_saved_model(run, values, pipeline):
-    texts = masked_examples(run, parse_recipe(values), count=3)
-    inputs, labels = next(iter(pretraining_dataset(pipeline.heldout, 3, shuffle=False, repeat=False)))
-    logits = AlbertForPreTraining.from_pretrained(run / "model")(inputs, training=False)["masked_lm_logits"].numpy()
-    vocabulary = AlbertTokenizer.from_pretrained(pipeline.vocabulary).pieces
-    for row, text in enumerate(texts):
-        masked = [part for part in text if isinstance(part, MaskedPiece)]
-        weights, ids = labels["masked_lm_weights"][row].numpy(), labels["masked_lm_ids"][row].numpy()
-        assert len(masked) == weights.sum()
-        for piece, truth, row_logits in zip(masked, ids, logits[row]):
-            assert piece.target.strip() == (vocabulary[truth].removeprefix("▁") or "▁")
-            assert piece.pieces[0].strip() == (vocabulary[row_logits.argmax()].removeprefix("▁") or "▁")
-            best = np.sort(np.exp(row_logits) / np.exp(row_logits).sum())[::-1][:3]
-            np.testing.assert_allclose(piece.probabilities, best, atol=1e-6)
-        assert any(isinstance(part, str) and "[CLS]" in part for part in text)
-
-
-def test_korean_pieces_are_joined_to_words(tmp_path):
-    text = "정말 재미있는 영화였다\n재미없는 영화\n" * 20
-    (tmp_path / "ko.txt").write_text(text, encoding="utf-8")
-    train_sentencepiece(tmp_path / "ko.txt", tmp_path / "ko", vocab_size=26, keep_accents=True, heldout_share=0)
-    tokenizer = AlbertTokenizer.from_pretrained(tmp_path / "ko")
-    ids = tokenizer.encode("정말 재미있는 영화")
-    assert len(ids) > 3
-    assert _example(_piece_texts(tokenizer), np.array(ids), {}) == [" 정말 재미있는 영화"]
 
 
 def test_a_run_that_has_just_begun_has_a_page(values, tmp_path):
