@@ -4,7 +4,7 @@ Letters: B rows, C choices, L sequence.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -79,15 +79,12 @@ class TextSignatures:
         Raises:
             ValueError: the inputs are not those of the signature, or a row cannot be answered.
         """
-        if signature not in self.signatures:
-            raise ValueError(f"`signature` must be one of {', '.join(self.signatures)}. Received: {signature!r}.")
-        arrays = _checked(signature, self.signatures[signature].inputs, inputs)
         if signature == "labels":
             return {"labels": as_bytes(self._labels)}
         if signature == "tokens":
-            return self._of_tokens(arrays)
+            return self._of_tokens(inputs)
         task = self._order if signature == "sentence_order" else self._task
-        texts = [texts_of(arrays[name]) for name in task.inputs]
+        texts = [_texts_of(inputs[name]) for name in task.inputs]
         encoded = task.encode(*texts)
         if signature == "tokenize":
             inputs = encoded.batch(np.arange(len(encoded.lengths)), multiple=1)
@@ -112,30 +109,8 @@ class TextSignatures:
         return {self._output_names.get(name, name): array for name, array in outputs.items()}
 
 
-def _checked(
-    signature: str, expected: Mapping[str, TensorSpec], inputs: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """The inputs in their order; raises ValueError if they are not those of the signature."""
-    check_names(signature, expected, inputs)
-    arrays = {name: np.asarray(inputs[name]) for name in expected}
-    for name, array in arrays.items():
-        shape = [len(next(iter(arrays.values()))), *array.shape[1:]] if array.ndim else []
-        if array.ndim != len(expected[name].shape) or not array.size or list(array.shape) != shape:
-            raise ValueError(
-                f"`{name}` must have {len(expected[name].shape)} axes and as many rows as the other inputs, at least "
-                f"one. Received: shape={array.shape}."
-            )
-    return arrays
-
-
-def check_names(signature: str, expected: Iterable[str], inputs: Iterable[str]) -> None:
-    """Raises ValueError unless the inputs have the expected names."""
-    if set(inputs) != set(expected):
-        raise ValueError(f"{signature} takes {', '.join(expected) or 'nothing'}. Received: {', '.join(inputs)}.")
-
-
-def texts_of(array: np.ndarray) -> list[Any]:
+def _texts_of(array: np.ndarray) -> list[Any]:
     """Bytes [B] or [B, C] as texts."""
     if array.ndim > 1:
-        return [texts_of(row) for row in array]
+        return [_texts_of(row) for row in array]
     return [value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value for value in array]

@@ -60,9 +60,7 @@ class OnnxEngine(TextSignatures):
         self.name, self.precision = model.network.name, model.network.precision
 
 
-def load_engine(
-    folder: pathlib.Path, engine: str = "auto", precision: str = "auto", threads: int | None = None, max_rows: int = 1
-) -> Engine:
+def load_engine(folder: pathlib.Path, engine: str = "auto", precision: str = "auto", max_rows: int = 1) -> Engine:
     """Loads a version and answers a first request, which compiles the model.
 
     Args:
@@ -70,7 +68,6 @@ def load_engine(
         engine: `"auto"`, `"tensorflow"` for a SavedModel, `"openvino"` or `"onnxruntime"` for an ONNX model.
         precision: of an ONNX model. `"auto"` is bfloat16 in OpenVINO on a CPU with AMX, where it is as fast as int8,
             and otherwise that of the most exact file.
-        threads: number of threads of TensorFlow. None: one per core.
         max_rows: of the batches that will come.
 
     Raises:
@@ -84,7 +81,7 @@ def load_engine(
                 f"{error.name} is not installed, which the SavedModel in {folder} needs; install it, or export the "
                 "model with --format onnx."
             ) from None
-        loaded: Engine = saved_model_engine.load(folder, threads, precision)
+        loaded: Engine = saved_model_engine.load(folder, precision)
     elif engine != "tensorflow" and (folder / "onnx").is_dir():
         loaded = OnnxEngine(folder, engine, _fast_precision(folder, engine) if precision == "auto" else precision)
     else:
