@@ -1,6 +1,5 @@
 """`albert-tf serve`: answers requests over HTTP."""
 
-import codecs
 import logging
 import os
 from pathlib import Path
@@ -99,17 +98,12 @@ def _import_server() -> ModuleType:
 
 def _api_key(file: Path | None) -> str | None:
     """The key in a file or, without one, in the environment; raises ValueError for one that no header can bring."""
-    if file is None:
-        source, key = KEY_VARIABLE, os.environ.get(KEY_VARIABLE)
-        if not key:
-            return None
-    else:
-        source, content = file, file.read_bytes()
-        is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        key = content.decode("utf-16" if is_utf16 else "utf-8-sig", "replace")
-    key = key.strip()
-    if not key:
-        raise ValueError(f"{source} is empty; write the key into it.")
-    if not (key.isascii() and key.isprintable()):
-        raise ValueError(f"{source} must have one line of ASCII letters, digits and signs; make another key.")
+    key = os.environ.get(KEY_VARIABLE) if file is None else file.read_text("utf-8-sig", "replace")
+    if file is None and not key:
+        return None
+    key = (key or "").strip()
+    if not key or not (key.isascii() and key.isprintable()):
+        raise ValueError(
+            f"{file or KEY_VARIABLE} must have one line of ASCII letters, digits and signs, the key; write it anew."
+        )
     return key

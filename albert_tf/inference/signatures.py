@@ -1,19 +1,24 @@
-"""The signatures of a SavedModel for any network: from arrays by name to arrays by name.
+"""The signatures of a SavedModel for an ONNX folder: from arrays by name to arrays by name.
 
 Letters: B rows, C choices, L sequence.
 """
 
 import dataclasses
-from collections.abc import Mapping
+import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf.config import AlbertConfig
+from albert_tf.inference.loading import load_onnx
 from albert_tf.inference.network import INPUTS
-from albert_tf.inference.predictor import Predictor
+from albert_tf.inference.onnx_network import OUTPUT_NAMES
 from albert_tf.tasks.masked_lm.task import SentenceOrder
 from albert_tf.tasks.outputs import INTEGER, STRING, TensorSpec, as_bytes
+
+# Rows and tokens that are computed at once, at most; the server merges requests itself.
+_LARGEST_BATCH = 8192
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,29 +33,29 @@ class Signature:
     outputs: Mapping[str, TensorSpec]
 
 
-class TextSignatures:
+class OnnxEngine:
     """`serving_default`, `tokenize`, `tokens`, and where they apply `labels` and `sentence_order`.
 
-    Args:
-        predictor: the model.
-        config: AlbertConfig.
-        output_names: the names of the network's outputs in `tokens`, where they differ.
-
-    Attributes:
-        signatures: Signature by name.
-        reads_windows: see TextTask.
+    The arguments are those of `load_onnx`, the attributes those of `albert_tf.serving.engine.Engine`.
     """
 
-    def __init__(self, predictor: Predictor, config: AlbertConfig, output_names: Mapping[str, str]):
+    lengths: Sequence[int] = ()
+
+    def __init__(self, folder: pathlib.Path, engine: Any = "auto", precision: Any = "auto"):
+        predictor = load_onnx(folder, engine, precision, _LARGEST_BATCH, _LARGEST_BATCH)
+        config = AlbertConfig.from_json(folder / "config.json")
         self._predictor, self._config, self._task = predictor, config, predictor.text_task
-        self._output_names, self.reads_windows = output_names, self._task.reads_windows
+        self.name, self.precision = predictor.network.name, predictor.network.precision
+        self.reads_windows = self._task.reads_windows
+        # In `tokens`, outputs have the names of the ONNX file.
+        self._names = {ours: theirs for theirs, ours in OUTPUT_NAMES.get(predictor.task, {}).items()}
         settings = predictor.settings
         axes = 3 if settings.task == "multiple_choice" else 2
         sample = self._of_tokens(dict.fromkeys(INPUTS, np.ones((1,) * axes, np.int32)))
         ids = dict.fromkeys(INPUTS, TensorSpec(INTEGER, (None,) * axes))
         texts = {name: TensorSpec(STRING, (None,) * (1 + (name == "choices"))) for name in self._task.inputs}
         answers = self._task.specs(config.hidden_size)
-        if output_names.get("pooled_output", "pooled_output") in sample:
+        if self._names.get("pooled_output", "pooled_output") in sample:
             answers |= {"pooled_output": TensorSpec("float32", (None, config.hidden_size))}
         numbers = {name: TensorSpec(str(array.dtype), (None,) * array.ndim) for name, array in sample.items()}
         self.signatures = {
@@ -106,7 +111,7 @@ class TextSignatures:
                 f"shape={arrays[INPUTS[0]].shape}."
             )
         outputs = self._predictor.network.compute(arrays)
-        return {self._output_names.get(name, name): array for name, array in outputs.items()}
+        return {self._names.get(name, name): array for name, array in outputs.items()}
 
 
 def _texts_of(array: np.ndarray) -> list[Any]:
