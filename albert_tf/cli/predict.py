@@ -16,11 +16,6 @@ NAME = "predict"
 # Tasks whose files are read as for fine-tuning.
 _OF_FILES = ("question_answering", "token_classification", "multiple_choice")
 _OF_MODELS = ("threshold", "windows")
-# Tasks that need pairs, and what these are.
-_PAIRS = {
-    "sentence_embedding": ", to compare them; --data writes embeddings",
-    "question_answering": ": the passage that has the answer",
-}
 _Engine = Annotated[
     Literal["keras", "tensorflow", "onnxruntime", "openvino"] | None,
     typer.Option(help="keras for weights, tensorflow for a SavedModel, the others for ONNX; default: what is there."),
@@ -129,27 +124,18 @@ def _predict_texts(
         from albert_tf.inference.pipeline import pipeline  # imports TensorFlow, so only after the paths were checked
 
         model = pipeline(folder, **model_options)
-        _check_pairs(model.task, texts, pairs)
-        pairs = [pairs] if model.task == "multiple_choice" else pairs
+        if pairs and model.task == "multiple_choice":
+            pairs = [pairs]
+        if pairs and len(pairs) != len(texts):
+            raise ValueError(f"`--pair` must be given once for each text. Received: {len(pairs)} for {len(texts)}.")
         if pll:
             predictions = model.pseudo_log_likelihood(texts)
-        elif model.task == "sentence_embedding":
+        elif pairs and model.task == "sentence_embedding":
             predictions = compare(model, texts, pairs)
         else:
             predictions = model(*([texts, pairs] if pairs else [texts]), **masked)
     for text, second, prediction in zip(texts, pairs or texts, list(predictions)):
         print_json({"text": text, **({"pair": second} if pairs else {}), "prediction": prediction}, indent=None)
-
-
-def _check_pairs(task: str, texts: list[str], pairs: list[str]) -> None:
-    if task == "multiple_choice":
-        if len(texts) != 1 or len(pairs) < 2:
-            raise ValueError("One text must be given, the context, and `--pair` for each of its choices; or `--data`.")
-    elif len(pairs) != len(texts) and (pairs or task in _PAIRS):
-        raise ValueError(
-            f"`--pair` must be given once for each text{_PAIRS.get(task, '')}. Received: {len(texts)} texts, "
-            f"{len(pairs)} pairs."
-        )
 
 
 def _predict_file(folder: Path, source: Source, output: Path, model_options: dict[str, Any]) -> int:

@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 4096
 _Example = tuple[int, int, str, str | None]  # its number, its line, its text, the second one of a pair
-_UNREAD = {
-    **dict.fromkeys((".json", ".jsonl"), ("header", "delimiter")),
-    ".parquet": ("header", "delimiter", "encoding"),
-}
 _DELIMITERS = {".tsv": "\t", ".csv": ","}
 
 
@@ -104,16 +100,13 @@ def _read(
     """What a table was recognised as, what its rows are counted in, whether it has pairs, and its examples."""
     from albert_tf.data.finetuning.table_format import TableFormat
     from albert_tf.data.finetuning.tables import describe_table
-    from albert_tf.files.origins import name_of, unit_of
+    from albert_tf.files.origins import unit_of
 
     options = {**trained, **source.options}
     path = path if source.form is None else _standard_input(source.form, source, scratch)
     if source.form == "text":
         options |= {"text_column": "text", "pair_column": None, "rename_columns": {}}
-    text, pair, suffix = options["text_column"], options["pair_column"], path.suffix.lower()
-    for name in _UNREAD.get(suffix, ()):
-        if name in source.options:
-            raise ValueError(f"`{name}` is not for {suffix} tables. Received: {name_of(path)}; leave it out.")
+    text, pair = options["text_column"], options["pair_column"]
     renames = source.options.get("rename_columns")
     if renames is None:
         renames = {theirs: ours for theirs, ours in options["rename_columns"].items() if ours in (text, pair)}

@@ -1,6 +1,5 @@
 """`albert-tf serve`: answers requests over HTTP."""
 
-import codecs
 import logging
 import os
 from pathlib import Path
@@ -29,10 +28,8 @@ def run(
     port: Annotated[int, typer.Option(help="Port; 0 for a free one.", min=0, max=65535)] = 8501,
     engine: _Engine = "auto",
     precision: _Precision = "auto",
-    threads: Annotated[int | None, typer.Option(help="Threads of TensorFlow; default: one per core.", min=1)] = None,
     max_batch_size: Annotated[int, typer.Option(help="Rows of a batch.", min=1)] = 32,
     max_batch_tokens: Annotated[int, typer.Option(help="Tokens of a batch of many rows; more for GPUs.", min=1)] = 1024,
-    batch_delay_ms: Annotated[float, typer.Option(help="Milliseconds that a row waits for others.", min=0)] = 5.0,
     max_queue: Annotated[int, typer.Option(help="Rows that may wait; more are refused.", min=1)] = 1024,
     timeout: Annotated[float, typer.Option(help="Seconds after which a request fails.", min=0.001)] = 30.0,
     max_body_mb: Annotated[float, typer.Option(help="Largest request in MiB.", min=0.001)] = 4.0,
@@ -54,21 +51,16 @@ def run(
 
     api_key = _api_key(api_key_file)
     server = _import_server()
-    from albert_tf.serving.hosts import is_loopback
     from albert_tf.serving.options import ServerOptions
 
     logging.basicConfig(level=logging.INFO, handlers=[_handler()])
-    if not is_loopback(host) and api_key is None:
-        logging.warning("Anyone who can reach %s can use the models; set --api-key-file to require a key.", host)
     options = ServerOptions(
         host=host,
         port=port,
         engine=engine,
         precision=precision,
-        threads=threads,
         max_batch_size=max_batch_size,
         max_batch_tokens=max_batch_tokens,
-        batch_delay=batch_delay_ms / 1000,
         max_queue=max_queue,
         timeout=timeout,
         max_answer=round(max_answer_mb * 2**20),
@@ -106,17 +98,12 @@ def _import_server() -> ModuleType:
 
 def _api_key(file: Path | None) -> str | None:
     """The key in a file or, without one, in the environment; raises ValueError for one that no header can bring."""
-    if file is None:
-        source, key = KEY_VARIABLE, os.environ.get(KEY_VARIABLE)
-        if not key:
-            return None
-    else:
-        source, content = file, file.read_bytes()
-        is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        key = content.decode("utf-16" if is_utf16 else "utf-8-sig", "replace")
-    key = key.strip()
-    if not key:
-        raise ValueError(f"{source} is empty; write the key into it.")
-    if not (key.isascii() and key.isprintable()):
-        raise ValueError(f"{source} must have one line of ASCII letters, digits and signs; make another key.")
+    key = os.environ.get(KEY_VARIABLE) if file is None else file.read_text("utf-8-sig", "replace")
+    if file is None and not key:
+        return None
+    key = (key or "").strip()
+    if not key or not (key.isascii() and key.isprintable()):
+        raise ValueError(
+            f"{file or KEY_VARIABLE} must have one line of ASCII letters, digits and signs, the key; write it anew."
+        )
     return key

@@ -1,19 +1,24 @@
-"""The signatures of a SavedModel for any network: from arrays by name to arrays by name.
+"""The signatures of a SavedModel for an ONNX folder: from arrays by name to arrays by name.
 
 Letters: B rows, C choices, L sequence.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import pathlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf.config import AlbertConfig
+from albert_tf.inference.loading import load_onnx
 from albert_tf.inference.network import INPUTS
-from albert_tf.inference.predictor import Predictor
+from albert_tf.inference.onnx_network import OUTPUT_NAMES
 from albert_tf.tasks.masked_lm.task import SentenceOrder
 from albert_tf.tasks.outputs import INTEGER, STRING, TensorSpec, as_bytes
+
+# Rows and tokens that are computed at once, at most; the server merges requests itself.
+_LARGEST_BATCH = 8192
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,29 +33,29 @@ class Signature:
     outputs: Mapping[str, TensorSpec]
 
 
-class TextSignatures:
+class OnnxEngine:
     """`serving_default`, `tokenize`, `tokens`, and where they apply `labels` and `sentence_order`.
 
-    Args:
-        predictor: the model.
-        config: AlbertConfig.
-        output_names: the names of the network's outputs in `tokens`, where they differ.
-
-    Attributes:
-        signatures: Signature by name.
-        reads_windows: see TextTask.
+    The arguments are those of `load_onnx`, the attributes those of `albert_tf.serving.engine.Engine`.
     """
 
-    def __init__(self, predictor: Predictor, config: AlbertConfig, output_names: Mapping[str, str]):
+    lengths: Sequence[int] = ()
+
+    def __init__(self, folder: pathlib.Path, engine: Any = "auto", precision: Any = "auto"):
+        predictor = load_onnx(folder, engine, precision, _LARGEST_BATCH, _LARGEST_BATCH)
+        config = AlbertConfig.from_json(folder / "config.json")
         self._predictor, self._config, self._task = predictor, config, predictor.text_task
-        self._output_names, self.reads_windows = output_names, self._task.reads_windows
+        self.name, self.precision = predictor.network.name, predictor.network.precision
+        self.reads_windows = self._task.reads_windows
+        # In `tokens`, outputs have the names of the ONNX file.
+        self._names = {ours: theirs for theirs, ours in OUTPUT_NAMES.get(predictor.task, {}).items()}
         settings = predictor.settings
         axes = 3 if settings.task == "multiple_choice" else 2
         sample = self._of_tokens(dict.fromkeys(INPUTS, np.ones((1,) * axes, np.int32)))
         ids = dict.fromkeys(INPUTS, TensorSpec(INTEGER, (None,) * axes))
         texts = {name: TensorSpec(STRING, (None,) * (1 + (name == "choices"))) for name in self._task.inputs}
         answers = self._task.specs(config.hidden_size)
-        if output_names.get("pooled_output", "pooled_output") in sample:
+        if self._names.get("pooled_output", "pooled_output") in sample:
             answers |= {"pooled_output": TensorSpec("float32", (None, config.hidden_size))}
         numbers = {name: TensorSpec(str(array.dtype), (None,) * array.ndim) for name, array in sample.items()}
         self.signatures = {
@@ -79,15 +84,12 @@ class TextSignatures:
         Raises:
             ValueError: the inputs are not those of the signature, or a row cannot be answered.
         """
-        if signature not in self.signatures:
-            raise ValueError(f"`signature` must be one of {', '.join(self.signatures)}. Received: {signature!r}.")
-        arrays = _checked(signature, self.signatures[signature].inputs, inputs)
         if signature == "labels":
             return {"labels": as_bytes(self._labels)}
         if signature == "tokens":
-            return self._of_tokens(arrays)
+            return self._of_tokens(inputs)
         task = self._order if signature == "sentence_order" else self._task
-        texts = [texts_of(arrays[name]) for name in task.inputs]
+        texts = [_texts_of(inputs[name]) for name in task.inputs]
         encoded = task.encode(*texts)
         if signature == "tokenize":
             inputs = encoded.batch(np.arange(len(encoded.lengths)), multiple=1)
@@ -109,33 +111,11 @@ class TextSignatures:
                 f"shape={arrays[INPUTS[0]].shape}."
             )
         outputs = self._predictor.network.compute(arrays)
-        return {self._output_names.get(name, name): array for name, array in outputs.items()}
+        return {self._names.get(name, name): array for name, array in outputs.items()}
 
 
-def _checked(
-    signature: str, expected: Mapping[str, TensorSpec], inputs: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """The inputs in their order; raises ValueError if they are not those of the signature."""
-    check_names(signature, expected, inputs)
-    arrays = {name: np.asarray(inputs[name]) for name in expected}
-    for name, array in arrays.items():
-        shape = [len(next(iter(arrays.values()))), *array.shape[1:]] if array.ndim else []
-        if array.ndim != len(expected[name].shape) or not array.size or list(array.shape) != shape:
-            raise ValueError(
-                f"`{name}` must have {len(expected[name].shape)} axes and as many rows as the other inputs, at least "
-                f"one. Received: shape={array.shape}."
-            )
-    return arrays
-
-
-def check_names(signature: str, expected: Iterable[str], inputs: Iterable[str]) -> None:
-    """Raises ValueError unless the inputs have the expected names."""
-    if set(inputs) != set(expected):
-        raise ValueError(f"{signature} takes {', '.join(expected) or 'nothing'}. Received: {', '.join(inputs)}.")
-
-
-def texts_of(array: np.ndarray) -> list[Any]:
+def _texts_of(array: np.ndarray) -> list[Any]:
     """Bytes [B] or [B, C] as texts."""
     if array.ndim > 1:
-        return [texts_of(row) for row in array]
+        return [_texts_of(row) for row in array]
     return [value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value for value in array]

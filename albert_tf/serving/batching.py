@@ -1,13 +1,13 @@
 """Merges the rows of concurrent requests into batches of similar length.
 
-A row waits until its group fills a batch, or for a few milliseconds. Rows of a group have equal shapes, apart from the
-batch. Those of a batch also have strings of similar length, so that little of it is padding.
+A batch has rows that arrived while the one before was computed. They have equal shapes, apart from the batch, and
+strings of similar length, so that little of it is padding.
 """
 
 import asyncio
 import concurrent.futures
-import contextlib
 import dataclasses
+import gc
 import heapq
 import logging
 import math
@@ -39,7 +39,6 @@ class _Request:
     signature: str
     num_rows: int
     free: Mapping[str, Sequence[int]]  # see `_join_rows`
-    largest: dict[str, int] = dataclasses.field(default_factory=dict)  # bytes of a row by name
 
 
 @dataclasses.dataclass(eq=False)
@@ -48,7 +47,6 @@ class _Row:
     inputs: Mapping[str, np.ndarray]  # [1, ...]
     group: tuple  # the signature, and the shape of each input
     length: int  # in tokens, estimated
-    due: float
     answer: asyncio.Future
 
 
@@ -98,13 +96,18 @@ class Batcher:
             self._rows = [row for row in self._rows if row.request is not request]
         return await asyncio.to_thread(_join_rows, outputs, request.free)
 
+    def retire(self) -> None:
+        """Ends the thread when no request can be running anymore that found this model."""
+        self._loop.call_later(self._options.read_timeout + self._options.timeout, self.close)
+
     def close(self) -> None:
         """Ends the thread; no request may be running."""
         self._task.cancel()
         self._thread.shutdown(wait=False)
+        # A SavedModel is freed with the cycles of its functions, later, when no frame holds it.
+        self._loop.call_later(1, gc.collect)
 
     def _enqueue(self, request: _Request, inputs: Mapping[str, np.ndarray]) -> list[_Row]:
-        due = self._loop.time() + self._options.batch_delay
         group = (request.signature, *((name, array.shape[1:]) for name, array in sorted(inputs.items())))
         rows = []
         for index in range(request.num_rows):
@@ -115,38 +118,22 @@ class Batcher:
                     f"Row {index} must have at most {self._max_row_tokens} tokens, all choices padded to the longest "
                     f"one and with the context each; split it. Received: about {length}."
                 )
-            rows.append(_Row(request, row, group, min(LONG, length), due, self._loop.create_future()))
+            rows.append(_Row(request, row, group, min(LONG, length), self._loop.create_future()))
         self._rows += rows
         self._changed.set()
         return rows
 
     async def _run_batches(self) -> None:
         while True:
-            rows, due = self._next_group()
-            if not rows or due > self._loop.time():
+            while not self._rows:
                 self._changed.clear()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout_at(due if rows else None):
-                        await self._changed.wait()
-                continue
-            taken = self._take(rows)
-            self._metrics.batch_rows.labels(self._model).observe(len(taken))
-            await self._answer(taken)
-
-    def _next_group(self) -> tuple[list[_Row], float]:
-        """The group that runs next, and when: at once if it fills a batch, else once its first row is due."""
-        groups: dict[tuple, list[_Row]] = {}
-        for row in self._rows:
-            groups.setdefault(row.group, []).append(row)
-
-        def due(rows: list[_Row]) -> float:
-            return min(rows[0].due, self._loop.time()) if len(rows) >= self._options.max_batch_size else rows[0].due
-
-        rows = min(groups.values(), key=due, default=[])
-        return rows, due(rows) if rows else 0
+                await self._changed.wait()
+            rows = self._take([row for row in self._rows if row.group == self._rows[0].group])
+            self._metrics.batch_rows.labels(self._model).observe(len(rows))
+            await self._answer(rows)
 
     def _take(self, rows: list[_Row]) -> list[_Row]:
-        """The row of a group that has waited longest, and those whose lengths are closest to its own."""
+        """The first row of a group, which has waited longest, and those whose lengths are closest to its own."""
         first, *others = rows
         taken, longest = [first], first.length
 
@@ -187,22 +174,20 @@ class Batcher:
 
     def _deliver(self, row: _Row, outputs: Mapping[str, np.ndarray]) -> None:
         """Keeps the answer of a row; fails its request as soon as it is known that all rows together are too large."""
-        request, largest = row.request, row.request.largest
         if row.answer.done():
             return
+        request, limit = row.request, self._options.max_answer
         # Without the padding of other rows, so that what a request may have does not depend on other requests.
-        outputs = _join_rows([outputs], request.free) if request.free else outputs
-        for name, array in outputs.items():
-            largest[name] = max(largest.get(name, 0), array.nbytes)
-        size, limit = request.num_rows * sum(largest.values()), self._options.max_answer
+        outputs = _join_rows([outputs], request.free)
+        size = request.num_rows * sum(array.nbytes for array in outputs.values())
         if size <= limit:
             row.answer.set_result(outputs)
             return
         message = (
-            f"The answer would have {size:,} bytes, {request.num_rows} rows as large as the largest, and must have at "
+            f"The answer would have {size:,} bytes, {request.num_rows} rows as large as this one, and must have at "
             f"most {limit:,}; send fewer rows, or start the server with a larger --max-answer-mb."
         )
-        row.answer.set_exception(ValueError(message))
+        _fail([row], ValueError(message))
 
     async def _call(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return await self._loop.run_in_executor(self._thread, self._run_engine, signature, inputs)

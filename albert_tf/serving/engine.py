@@ -10,19 +10,15 @@ import itertools
 import logging
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from albert_tf.config import AlbertConfig
 from albert_tf.data.finetuning.few_shapes import power_of_two
-from albert_tf.inference.cpu import has_amx
-from albert_tf.inference.loading import SAVED_MODEL_FILE, load_onnx
-from albert_tf.inference.onnx_network import MODEL_FILES, OUTPUT_NAMES
-from albert_tf.inference.signatures import Signature, TextSignatures
+from albert_tf.inference.loading import SAVED_MODEL_FILE
+from albert_tf.inference.onnx_network import MODEL_FILES
+from albert_tf.inference.signatures import OnnxEngine, Signature
 
-# Rows and tokens of an ONNX model that are computed at once, at most; the server merges requests itself.
-_LARGEST_BATCH = 8192
 _logger = logging.getLogger(__name__)
 
 
@@ -44,25 +40,11 @@ class Engine(Protocol):
     lengths: Sequence[int]
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Calls a signature, see `TextSignatures.run`."""
+        """Calls a signature, see `OnnxEngine.run`."""
         ...
 
 
-class OnnxEngine(TextSignatures):
-    """The signatures of an ONNX folder; arguments are those of `load_onnx`."""
-
-    lengths: Sequence[int] = ()
-
-    def __init__(self, folder: pathlib.Path, engine: Any = "auto", precision: Any = "auto"):
-        model = load_onnx(folder, engine, precision, _LARGEST_BATCH, _LARGEST_BATCH)
-        names = {ours: theirs for theirs, ours in OUTPUT_NAMES.get(model.task, {}).items()}
-        super().__init__(model, AlbertConfig.from_json(folder / "config.json"), names)
-        self.name, self.precision = model.network.name, model.network.precision
-
-
-def load_engine(
-    folder: pathlib.Path, engine: str = "auto", precision: str = "auto", threads: int | None = None, max_rows: int = 1
-) -> Engine:
+def load_engine(folder: pathlib.Path, engine: str = "auto", precision: str = "auto", max_rows: int = 1) -> Engine:
     """Loads a version and answers a first request, which compiles the model.
 
     Args:
@@ -70,7 +52,6 @@ def load_engine(
         engine: `"auto"`, `"tensorflow"` for a SavedModel, `"openvino"` or `"onnxruntime"` for an ONNX model.
         precision: of an ONNX model. `"auto"` is bfloat16 in OpenVINO on a CPU with AMX, where it is as fast as int8,
             and otherwise that of the most exact file.
-        threads: number of threads of TensorFlow. None: one per core.
         max_rows: of the batches that will come.
 
     Raises:
@@ -84,7 +65,7 @@ def load_engine(
                 f"{error.name} is not installed, which the SavedModel in {folder} needs; install it, or export the "
                 "model with --format onnx."
             ) from None
-        loaded: Engine = saved_model_engine.load(folder, threads, precision)
+        loaded: Engine = saved_model_engine.load(folder, precision)
     elif engine != "tensorflow" and (folder / "onnx").is_dir():
         loaded = OnnxEngine(folder, engine, _fast_precision(folder, engine) if precision == "auto" else precision)
     else:
@@ -97,6 +78,13 @@ def load_engine(
 def _fast_precision(folder: pathlib.Path, engine: str) -> str:
     can_run = engine in ("auto", "openvino") and importlib.util.find_spec("openvino") is not None
     return "bfloat16" if can_run and has_amx() and (folder / MODEL_FILES["float32"]).is_file() else "auto"
+
+
+def has_amx() -> bool:
+    """Whether the CPU multiplies matrices of bfloat16 in units of their own; known on Linux only."""
+    with contextlib.suppress(OSError):
+        return " amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    return False
 
 
 def _warm_up(engine: Engine, folder: pathlib.Path, max_rows: int) -> None:

@@ -11,10 +11,9 @@ class ServerOptions:
 
     Attributes:
         host, port: address of the server; port 0 takes a free one.
-        engine, precision, threads: see `load_engine`.
+        engine, precision: see `load_engine`.
         max_batch_size: rows of a batch.
         max_batch_tokens: tokens of a batch of several rows, with padding; for texts, four bytes count as one.
-        batch_delay: how long a row waits for others.
         max_queue: rows that may wait; also the most rows of a request.
         timeout: after which a request fails.
         max_answer: size of the arrays of an answer; as JSON they are up to four times as large.
@@ -30,10 +29,8 @@ class ServerOptions:
     port: int = 8501
     engine: str = "auto"
     precision: str = "auto"
-    threads: int | None = None
     max_batch_size: int = 32
     max_batch_tokens: int = MAX_TOKENS
-    batch_delay: float = 0.005
     max_queue: int = 1024
     timeout: float = 30.0
     max_answer: int = 64 << 20

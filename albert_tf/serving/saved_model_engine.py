@@ -1,6 +1,5 @@
 """Answers of a SavedModel by its own signatures."""
 
-import contextlib
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -9,15 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.files.json import has_file, optional_json
-from albert_tf.inference.loading import TOKENIZER_FOLDER, check_saved_precision, check_takes_texts
+from albert_tf.files.json import optional_json
+from albert_tf.inference.loading import check_saved_precision, check_takes_texts
 from albert_tf.inference.saved_model_network import restore
-from albert_tf.inference.signatures import Signature, check_names, texts_of
-from albert_tf.tasks.base import TextTask
+from albert_tf.inference.signatures import Signature
 from albert_tf.tasks.outputs import TensorSpec
-from albert_tf.tasks.settings import read_settings
-from albert_tf.tasks.table import SETTINGS_FILE, task_class
-from albert_tf.tokenization import AlbertTokenizer
+from albert_tf.tasks.table import SETTINGS_FILE
 
 _DTYPES = ("string", "int32", "float32")
 
@@ -27,10 +23,9 @@ class SavedModelEngine:
 
     name, precision = "tensorflow", ""
 
-    def __init__(self, restored: Any, task: TextTask | None = None, lengths: Sequence[int] = ()):
+    def __init__(self, restored: Any, reads_windows: bool = False, lengths: Sequence[int] = ()):
         self._restored = restored  # owns the variables
-        self._task, self.lengths = task, lengths
-        self.reads_windows = task is not None and task.reads_windows
+        self.reads_windows, self.lengths = reads_windows, lengths
         self.signatures = {
             name: Signature(_specs(function.structured_input_signature[1]), _specs(function.structured_outputs))
             for name, function in restored.signatures.items()
@@ -39,23 +34,19 @@ class SavedModelEngine:
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Calls a signature, see `Engine.run`."""
         specs = self.signatures[signature].inputs
-        check_names(signature, specs, inputs)
         tensors = {name: tf.constant(inputs[name], spec.dtype) for name, spec in specs.items()}
         try:
             outputs = self._restored.signatures[signature](**tensors)
         except tf.errors.InvalidArgumentError as error:
             raise ValueError(_reason_of_refusal(str(error))) from None
-        if signature == "serving_default" and self._task is not None and not self.reads_windows:
-            self._task.encode(*(texts_of(inputs[name]) for name in self._task.inputs))  # counts those that are cut
         return {name: tensor.numpy() for name, tensor in outputs.items()}
 
 
-def load(folder: pathlib.Path, threads: int | None = None, precision: str = "auto") -> SavedModelEngine:
+def load(folder: pathlib.Path, precision: str = "auto") -> SavedModelEngine:
     """Loads a SavedModel.
 
     Args:
         folder: the folder of a version.
-        threads: number of threads of an operation. None: one per core. That of the first model of a process counts.
         precision: must be `"auto"`: that of the export.
 
     Raises:
@@ -63,24 +54,13 @@ def load(folder: pathlib.Path, threads: int | None = None, precision: str = "aut
             is given.
     """
     check_saved_precision(folder, None if precision == "auto" else precision)
-    if threads is not None:
-        with contextlib.suppress(RuntimeError):  # TensorFlow has started
-            tf.config.threading.set_intra_op_parallelism_threads(threads)
     restored = restore(folder)
     check_takes_texts(folder, restored.signatures)
-    try:
-        lengths = optional_json(folder / SETTINGS_FILE).get("lengths", ())  # for which XLA compiles
-        return SavedModelEngine(restored, _task_of(folder), lengths)
+    settings = optional_json(folder / SETTINGS_FILE)
+    try:  # XLA compiles for some lengths
+        return SavedModelEngine(restored, settings.get("windows") is not None, settings.get("lengths", ()))
     except TypeError as error:
         raise ValueError(f"{folder} could not be loaded ({error}); export the model again.") from None
-
-
-def _task_of(folder: pathlib.Path) -> TextTask | None:
-    """What the export makes of texts; None for the SavedModel of another program."""
-    if not has_file(folder / SETTINGS_FILE) or not (folder / TOKENIZER_FOLDER).is_dir():
-        return None
-    settings = read_settings(folder)
-    return task_class(settings.task)(AlbertTokenizer.from_pretrained(folder / TOKENIZER_FOLDER), settings)
 
 
 def _specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import ipaddress
 import logging
 import os
 import socket
@@ -12,7 +13,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.engine import load_engine
-from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.rest import make_app
@@ -20,33 +20,30 @@ from albert_tf.serving.versions import ModelRoot, ServedModels, why_not_served
 
 # Connections at a time: with the default size of bodies they hold at most 2 GiB.
 _MAX_CONNECTIONS = 512
-# For the headers of a request, and for what is left of a body after the answer. Longer than uvicorn lets idle
-# connections live, so that these are closed in order.
-CLIENT_SECONDS = 10
+# Seconds for the headers of a request, and for what is left of a body after the answer; the answer may be read this
+# slowly. Longer than uvicorn lets idle connections live, so that these are closed in order.
+CLIENT_SECONDS, BYTES_PER_SECOND = 10, 1 << 17
 _logger = logging.getLogger(__name__)
 
 
-async def serve(
-    folder: str | os.PathLike,
-    options: ServerOptions,
-    announce: Callable[[str], None],
-    stop: asyncio.Event | None = None,
-) -> None:
+async def serve(folder: str | os.PathLike, options: ServerOptions, announce: Callable[[str], None]) -> None:
     """Serves the models in a folder until SIGTERM or SIGINT.
 
     Args:
         folder: a folder of models, a model, or a version.
         options: ServerOptions.
         announce: called with one line once the server accepts requests.
-        stop: ends the server when it is set, as signals do.
 
     Raises:
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
     with listen(options.host, options.port) as listening:  # a port that is taken is found before models are loaded
+        is_local = ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+        if not is_local and options.api_key is None:
+            _logger.warning("Anyone who can reach %s can use the models; set --api-key-file for a key.", options.host)
+        hosts = {"localhost", *map(str.lower, options.allowed_hosts)} if is_local or options.allowed_hosts else None
         metrics = Metrics()
         models = await _load_models(folder, options, metrics)
-        hosts = Hosts.of_server(listening.getsockname()[0], options.allowed_hosts)
         config = uvicorn.Config(
             make_app(models, metrics, options, hosts),
             http=_TimedProtocol,
@@ -59,7 +56,7 @@ async def serve(
             limit_concurrency=_MAX_CONNECTIONS,
             timeout_graceful_shutdown=round(options.drain),
         )
-        server = _Server(config, stop or asyncio.Event())
+        server = _Server(config)
         watching = asyncio.create_task(models.watch())
         with server.capture_signals():
             announce(_started(listening, options.host, models))
@@ -72,9 +69,7 @@ async def serve(
 async def _load_models(folder: str | os.PathLike, options: ServerOptions, metrics: Metrics) -> ServedModels:
     models = ServedModels(
         ModelRoot(folder),
-        lambda version: load_engine(
-            version, options.engine, options.precision, options.threads, options.max_batch_size
-        ),
+        lambda version: load_engine(version, options.engine, options.precision, options.max_batch_size),
         functools.partial(Batcher, options=options, metrics=metrics),
     )
     await models.refresh()
@@ -113,25 +108,18 @@ def _started(listening: socket.socket, host: str, models: ServedModels) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Also ends by an event; signals do not reach the process again afterwards, so that it exits with 0."""
-
-    def __init__(self, config: uvicorn.Config, stop: asyncio.Event):
-        super().__init__(config)
-        self._stop = stop
+    """Signals do not reach the process again afterwards, so that it exits with 0."""
 
     def handle_exit(self, sig, frame) -> None:
-        self.should_exit = True
-
-    async def on_tick(self, counter: int) -> bool:
-        return await super().on_tick(counter) or self._stop.is_set()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         _logger.info("Stopping; running requests get up to %g seconds.", self.config.timeout_graceful_shutdown)
-        await super().shutdown(sockets)
+        self.should_exit = True
 
 
 class _TimedProtocol(H11Protocol):
-    """Ends connections that are late with headers, or with a body that nobody reads; uvicorn has no limit for these."""
+    """Ends connections that are late with headers, with a body that nobody reads, or with reading an answer.
+
+    uvicorn has no limit for these.
+    """
 
     def connection_made(self, transport) -> None:
         super().connection_made(transport)
@@ -148,4 +136,5 @@ class _TimedProtocol(H11Protocol):
             if self.cycle is last:
                 self.transport.abort()
 
-        self.loop.call_later(CLIENT_SECONDS, abort_if_late)
+        unread = self.transport.get_write_buffer_size()
+        self.loop.call_later(CLIENT_SECONDS + unread / BYTES_PER_SECOND, abort_if_late)

@@ -1,18 +1,16 @@
 """The models in a folder: finds the newest version of each, loads it in the background and swaps it.
 
-A request holds the version that answers it; a version that was replaced is released after its last request.
+A request keeps the version that it found; one that was replaced is released when no request can still use it.
 """
 
 import asyncio
-import contextlib
 import dataclasses
-import gc
 import logging
 import os
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 
 from albert_tf.checkpoints.reading import holds_weights
 from albert_tf.files.exports import why_not_run
@@ -25,7 +23,6 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _VERSION = re.compile(r"[0-9]{1,18}")  # also "01", as TensorFlow Serving
 _SCAN_SECONDS = 1.0
 _COPY_SECONDS = 15.0  # of models behind a URL, where each look costs
-_UNNUMBERED = "{} is not served: the folder of a version must be named by its number, such as 1."
 _logger = logging.getLogger(__name__)
 
 
@@ -39,15 +36,13 @@ class Version:
     stamp: int  # changes with the files in it, so that one that was copied too slowly to load at first is tried again
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ServedVersion:
-    """A version in memory."""
+    """A version in memory, and what merges its requests."""
 
     version: Version
     engine: Engine
-    batcher: Batcher  # merges its requests
-    requests: int = 0  # that hold it
-    replaced: bool = False  # by another version; it is released after its last request
+    batcher: Batcher
 
 
 class ModelRoot:
@@ -62,7 +57,7 @@ class ModelRoot:
         self._folder = local_copy(self._source).resolve()
         if not self._folder.is_dir():
             raise ValueError(f"{folder} is not a folder; pass one that `albert-tf export` wrote, such as saved_models.")
-        self._reported: set[str] = set()
+        self._reported: set[pathlib.Path] = set()
 
     def scan(self) -> dict[str, list[Version]]:
         """The complete versions by model, newest first; what is skipped is logged once."""
@@ -70,62 +65,53 @@ class ModelRoot:
             self._copied_at = time.monotonic()
             local_copy(self._source)
         root = self._folder
-        if _is_complete(root):
-            name, number = (root.parent.name, root.name) if _VERSION.fullmatch(root.name) else (root.name, "1")
-            models = {name: [_version(name, root, number)]}
-        else:
-            children = self._children(root)
-            # A number alone may be the name of a model, such as a year.
-            is_model = any(_VERSION.fullmatch(child.name) and _is_complete(child) for child in children)
-            models = {model.name: self._versions(model) for model in ([root] if is_model else children)}
-        for name, versions in models.items():
-            if versions and not _NAME.fullmatch(name):
-                self._report(f"{name!r} is not served: a name must have up to 100 letters, digits, `_`, `.` or `-`.")
-            elif (
-                not versions and not _is_complete(root / name) and any(models.values())
-            ):  # without any, `serve` says why
-                self._report(f"{root / name} is not served: {why_not_served(root / name).removesuffix('.')}.")
-        return {name: versions for name, versions in models.items() if versions and _NAME.fullmatch(name)}
-
-    def _versions(self, model: pathlib.Path) -> list[Version]:
-        if _is_complete(model):
-            self._report(_UNNUMBERED.format(model))
-        versions = []
-        for child in self._children(model):
-            is_numbered, is_complete = _VERSION.fullmatch(child.name) is not None, _is_complete(child)
-            if is_numbered and is_complete:
-                versions.append(_version(model.name, child, child.name))
-            elif is_numbered:
-                missing = "it has neither saved_model.pb with variables nor model.json with onnx."
-                self._report(why_not_run(child) or f"{child} is incomplete and ignored: {missing}")
-            elif is_complete:
-                self._report(_UNNUMBERED.format(child))
+        folders = [root] if _is_complete(root) else sorted([*root.glob("[!.]*"), *root.glob("[!.]*/[!.]*")])
+        models: dict[str, list[Version]] = {}
+        served = set()
+        for folder in filter(_is_complete, folders):
+            name, number = folder.parent.name, folder.name
+            if folder == root and not _VERSION.fullmatch(number):
+                name, number = number, "1"
+            if not _VERSION.fullmatch(number):
+                self._report(folder, "the folder of a version must be named by its number, such as 1")
+            elif not _NAME.fullmatch(name):
+                self._report(folder.parent, "a name must have up to 100 letters, digits, `_`, `.` or `-`")
+            else:
+                models.setdefault(name, []).append(_version(name, folder, int(number)))
+                served.add(folder.parent)
+        if models:  # without any, `serve` says why
+            self._report_others(folders, served)
         # Of two folders of one number the last by name comes first, as in TensorFlow Serving: 1 before 01.
-        return sorted(versions, key=lambda version: (version.number, version.folder.name), reverse=True)
+        return {
+            name: sorted(versions, key=lambda version: (version.number, version.folder.name), reverse=True)
+            for name, versions in models.items()
+        }
 
-    def _children(self, folder: pathlib.Path) -> list[pathlib.Path]:
-        """The folders in `folder`; what cannot be read, such as lost+found, is skipped."""
-        folders = [child for child in folder.iterdir() if child.is_dir() and not child.name.startswith(".")]
-        readable = [child for child in folders if os.access(child, os.R_OK | os.X_OK)]
-        for child in set(folders) - set(readable):
-            self._report(f"{child} is ignored: the server may not read it.")
-        return readable
+    def _report_others(self, folders: Sequence[pathlib.Path], served: set[pathlib.Path]) -> None:
+        """Logs which folders of models have no version that is complete, and which versions of served ones are not."""
+        for folder in folders:
+            if _is_complete(folder) or not folder.is_dir():
+                continue
+            is_version = folder.parent in served and _VERSION.fullmatch(folder.name)
+            if is_version or (folder.parent == self._folder and not {folder, folder.parent} & served):
+                is_readable = os.access(folder, os.R_OK | os.X_OK)
+                self._report(folder, why_not_served(folder) if is_readable else "the server may not read it")
 
-    def _report(self, message: str) -> None:
-        if message not in self._reported:
-            self._reported.add(message)
-            _logger.warning(message)
+    def _report(self, folder: pathlib.Path, reason: str) -> None:
+        if folder not in self._reported:
+            self._reported.add(folder)
+            _logger.warning("%s is not served: %s.", folder, reason.removesuffix("."))
 
 
 def _is_complete(folder: pathlib.Path) -> bool:
-    is_saved_model = (folder / "saved_model.pb").is_file() and (folder / "variables").is_dir()
-    return is_saved_model or ((folder / "model.json").is_file() and (folder / "onnx").is_dir())
+    parts = ("saved_model.pb", "variables"), ("model.json", "onnx")
+    return any(all(os.path.exists(folder / name) for name in names) for names in parts)
 
 
-def _version(model: str, folder: pathlib.Path, number: str) -> Version:
+def _version(model: str, folder: pathlib.Path, number: int) -> Version:
     states = ((file, file.lstat()) for file in folder.rglob("*"))
     stamp = hash(frozenset((file, state.st_ino, state.st_size, state.st_mtime_ns) for file, state in states))
-    return Version(model, int(number), folder, stamp)
+    return Version(model, number, folder, stamp)
 
 
 def why_not_served(folder: str | os.PathLike) -> str:
@@ -140,7 +126,7 @@ def why_not_served(folder: str | os.PathLike) -> str:
     if child := next(filter(holds_weights, sorted(local.iterdir())), None):
         path = f"{folder}/{child.name}"
         return f"{path} holds weights; export it first: albert-tf export {path} --name {child.name}"
-    return "it has no complete version of a model"
+    return "it has no complete version of a model: saved_model.pb with variables, or model.json with onnx"
 
 
 class ServedModels:
@@ -162,17 +148,6 @@ class ServedModels:
         self.served: dict[str, ServedVersion] = {}
         self.failed: dict[Version, str] = {}
         self._seen: dict[pathlib.Path, Version] = {}  # when it was last looked at
-
-    @contextlib.contextmanager
-    def hold(self, name: str, version: str | None = None) -> Iterator[ServedVersion]:
-        """Keeps a model in memory during a request, see `find`."""
-        served = self.find(name, version)
-        served.requests += 1
-        try:
-            yield served
-        finally:
-            served.requests -= 1
-            _release_if_unused(served)
 
     def find(self, name: str, version: str | None = None) -> ServedVersion:
         """The version of a model that is served; raises NotFoundError if it is none, or another than `version`."""
@@ -222,8 +197,7 @@ class ServedModels:
         self.served[version.model] = ServedVersion(version, engine, self._make_batcher(version.model, engine))
         _logger.info("%s %d is served by %s.", version.model, version.number, engine.name)
         if current is not None:
-            current.replaced = True
-            _release_if_unused(current)
+            current.batcher.retire()
         return True
 
     def close(self) -> None:
@@ -231,10 +205,3 @@ class ServedModels:
         for served in self.served.values():
             served.batcher.close()
         self.served.clear()
-
-
-def _release_if_unused(served: ServedVersion) -> None:
-    if served.replaced and not served.requests:
-        served.batcher.close()
-        # A SavedModel is freed with the cycles of its functions, later, when no frame holds it.
-        asyncio.get_running_loop().call_later(_SCAN_SECONDS, gc.collect)

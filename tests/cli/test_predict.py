@@ -101,8 +101,8 @@ DATA = ("--data", "a.tsv")
     [
         ("pretrained", ("text",), "must contain [MASK]"),
         ("pretrained", ("a", "b", "--pair", "c"), "must be given once for each text"),
-        ("questions", ("Who is he?",), "the passage that has the answer"),
-        ("choices", ("a", "b", "--pair", "c"), "`--pair` for each of its choices"),
+        ("questions", ("Who is he?",), "takes question and context. Received: ['Who is he?']"),
+        ("choices", ("a", "b", "--pair", "c"), "must be given once for each text"),
         ("classifier", ("a", "--pair", "c"), "was trained on single texts"),
         ("nowhere", ("a",), "check the spelling"),
         ("nowhere", (), "Either texts or `--data`"),

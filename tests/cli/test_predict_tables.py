@@ -152,10 +152,6 @@ def test_tasks_with_files_of_their_own_take_no_tables(folders, exports, tmp_path
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        *(
-            ("classifier", ("--set", setting), f"`{setting.partition('=')[0]}` is not for .jsonl tables. Received: ")
-            for setting in ("delimiter=;", "header=false", "header=true")
-        ),
         ("classifier", (), "rows.jsonl, line 1, has no column 'text'"),
         ("classifier", ("--output", "a.txt"), "must end in .tsv, .csv or .jsonl"),
         ("classifier", ("--text-column", "sentence"), "rows.jsonl, line 5001, has no column 'sentence'"),
@@ -241,7 +237,6 @@ def test_standard_input_is_not_guessed_at(folders, monkeypatch):
         ),
         (("jsonl",), '{"review": "fine"}\n', "standard input, line 1, has no column 'text'"),
         (("csv",), 'text,label\n"a"b,c\n', "standard input, line 2, is not valid CSV"),
-        (("jsonl", "--set", "delimiter=;"), '{"text": "a"}\n', "is not for .jsonl tables. Received: standard input"),
         (("text", "--text-column", "b"), "a\nb\n", "leave out the options of columns"),
     ):
         types(monkeypatch, content)

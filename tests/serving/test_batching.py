@@ -25,7 +25,7 @@ def answered(requests, seconds=0.0, signature="serving_default", **options):
 
     async def scenario():
         engine = ToyEngine(seconds)
-        batcher = batcher_of(engine, **{"batch_delay": 0.02, **options})
+        batcher = batcher_of(engine, **options)
         sent = (batcher.run(signature, request) for request in requests)
         answers = await asyncio.gather(*sent, return_exceptions=True)
         waiting = batcher.waiting
@@ -55,13 +55,9 @@ def test_long_and_short_texts_do_not_share_a_batch():
     assert [answer["score"].tolist() for answer in answers] == [[1, 1], [1, 1]]
 
 
-def test_a_full_batch_does_not_wait():
-    answers, engine, _ = answered([texts(*"abcdefg")], max_batch_size=3, batch_delay=0.3)
+def test_a_batch_has_so_many_rows_of_the_closest_lengths():
+    _, engine, _ = answered([texts(*"abcdefg")], max_batch_size=3)
     assert sizes(engine) == [3, 3, 1]
-    assert answers[0]["probabilities"][:, 1].tolist() == [1, 0, 0, 0, 1, 0, 0]
-
-
-def test_a_batch_takes_the_closest_lengths():
     lengths = [70, 120, 71, 119, 72, 118]
     _, engine, _ = answered([texts(*("x" * length for length in lengths))], max_batch_size=3)
     assert [[len(text) for text in batch["text"]] for batch in engine.batches] == [[70, 71, 72], [120, 119, 118]]
@@ -84,11 +80,15 @@ def test_a_bad_text_fails_its_own_request_alone():
     assert len(engine.batches) <= 1 + 2 * 4  # a search by halves
 
 
-def test_a_crash_is_an_error_and_the_next_request_is_answered():
+def test_a_crash_or_a_wrong_number_of_rows_is_an_error_and_the_next_request_is_answered():
     async def scenario():
-        batcher = batcher_of(ToyEngine(), batch_delay=0)
-        with pytest.raises(RuntimeError):
+        engine = ToyEngine()
+        engine._tokens = lambda input_ids: {"sum": np.zeros(1, np.int32)}
+        batcher = batcher_of(engine)
+        with pytest.raises(RuntimeError, match="secret"):
             await batcher.run("serving_default", texts("crash"))
+        with pytest.raises(RuntimeError, match="answered 2 rows with other numbers of rows"):
+            await batcher.run("tokens", {"input_ids": np.ones((2, 1), np.int32)})
         answer = await batcher.run("serving_default", texts("a"))
         batcher.close()
         return answer
@@ -104,7 +104,7 @@ def test_the_queue_is_bounded():
 
 
 def test_a_late_answer_is_a_timeout_and_its_rows_leave_the_queue():
-    answers, engine, waiting = answered([texts("a"), texts("b" * 200)], seconds=0.2, timeout=0.1, batch_delay=0)
+    answers, engine, waiting = answered([texts("a"), texts("b" * 200)], seconds=0.2, timeout=0.1)
     assert all(isinstance(answer, TimeoutError) for answer in answers)
     assert "0.1 seconds" in str(answers[0])
     assert (len(engine.batches), waiting) == (1, 0)
@@ -112,12 +112,12 @@ def test_a_late_answer_is_a_timeout_and_its_rows_leave_the_queue():
 
 def test_rows_of_a_cancelled_request_leave_the_queue():
     async def scenario():
-        batcher = batcher_of(ToyEngine(), batch_delay=10)
-        task = asyncio.create_task(batcher.run("serving_default", texts("a")))
-        await asyncio.sleep(0.01)
+        batcher = batcher_of(ToyEngine(0.2))
+        tasks = [asyncio.create_task(batcher.run("serving_default", texts("x" * size))) for size in (1, 200)]
+        await asyncio.sleep(0.05)
         assert batcher.waiting == 1
-        task.cancel()
-        await asyncio.wait([task])
+        tasks[1].cancel()
+        await asyncio.wait(tasks)
         waiting = batcher.waiting
         batcher.close()
         return waiting
@@ -145,22 +145,6 @@ def test_padding_does_not_depend_on_the_batch():
 def test_a_signature_without_inputs_is_answered():
     answers, _, _ = answered([{}], signature="labels")
     assert answers[0]["labels"].tolist() == [b"consonants", b"vowels"]
-
-
-def test_an_answer_with_the_wrong_number_of_rows_is_an_error_and_not_the_end():
-    class Short(ToyEngine):
-        def _tokens(self, input_ids):
-            return {"sum": np.zeros(1, np.int32)}
-
-    async def scenario():
-        batcher = batcher_of(Short(), batch_delay=0)
-        with pytest.raises(RuntimeError, match="answered 2 rows with other numbers of rows"):
-            await batcher.run("tokens", {"input_ids": np.ones((2, 1), np.int32)})
-        answer = await batcher.run("serving_default", texts("a"))
-        batcher.close()
-        return answer
-
-    assert run(scenario)["score"].tolist() == [1]
 
 
 def test_squares_of_several_batches_are_padded_on_both_axes():

@@ -6,7 +6,7 @@ import copy
 import functools
 import pathlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +15,6 @@ import numpy as np
 
 from albert_tf.inference.signatures import Signature
 from albert_tf.serving.batching import Batcher
-from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.rest import make_app
@@ -122,10 +121,10 @@ def write_version(model: pathlib.Path, number: int | str, content: str = "{}") -
 
 @contextlib.asynccontextmanager
 async def toy_server(
-    root: pathlib.Path, engine: Any = None, hosts: Hosts | None = None, **options
+    root: pathlib.Path, engine: Any = None, hosts: Collection[str] | None = None, **options
 ) -> AsyncIterator[SimpleNamespace]:
     """A client of a server in this event loop, its models and its engine."""
-    engine, metrics, options = engine or ToyEngine(), Metrics(), ServerOptions(**{"batch_delay": 0.001, **options})
+    engine, metrics, options = engine or ToyEngine(), Metrics(), ServerOptions(**options)
     make_batcher = functools.partial(Batcher, options=options, metrics=metrics)
     models = ServedModels(ModelRoot(root), lambda _: copy.copy(engine), make_batcher)
     await models.refresh()
