@@ -203,9 +203,6 @@ WRONG = [
     ("b O\na B_PER\n", "line 2: the tag 'B_PER' must be written as B-label"),
     ("a PER-B\nb O\n", "'PER-B' must be written as B-label"),
     ("word tag\nAnna PER\nsang O\n", "'tag' is the name of a column"),
-    ("It O +\nFrench B-LOC -\n- O -\n", r"no tags in the last column, but '\+', '-', such as flags of spaces; rem"),
-    ("It\tO\t_\nFrench\tB-LOC\tSpaceAfter=No\n", "no tags in the last column, but 'SpaceAfter=No', '_'"),
-    ("It (PER*) -\nFrench * (12)|(3\n", r"no tags in the last column, but '\(12\)\|\(3', '-'"),
     ("1\tAnna\tB-PER\tO\n2\tsang\tO\tO\n", "numbers its words in the first column; remove it"),
     (CONLLU.replace("ADV\t_", "B\t_").replace("3.1", "4"), "line 7: the tag 'B' must be written as"),
     ([{"text": " ", "spans": []}], "has no texts, only empty ones"),
@@ -239,5 +236,3 @@ def test_numbers_beyond_the_names_are_refused(tmp_path):
 def test_files_to_predict_are_refused(tmp_path):
     with pytest.raises(ValueError, match="must be lists of strings"):
         read_tagged(write_rows(tmp_path, [{"words": 5}]), labelled=False)
-    with pytest.raises(ValueError, match=r"a\.txt has a word and its tag .*rename it to \.conll"):
-        read_tagged(write(tmp_path / "a.txt", CONLL), labelled=False)
