@@ -113,7 +113,7 @@ class TableSettings(Settings):
         text_column, pair_column, label_column: columns of tables; `pair_column` is for pairs of texts.
         header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
         ragged_rows: what to do with rows of a table that have more or fewer fields than its header: `"refuse"` the
-            file, or `"drop"` the rows with a warning.
+            file, or `"drop"` the rows with a warning; without a header, they are read.
         main_score: for texts, the score that decides which weights are kept. None: accuracy, F1 of all decisions, or
             Pearson's correlation.
         positive_label: of two labels of texts, the one that F1 is of; None: the second. For sentence embeddings with
@@ -129,13 +129,6 @@ class TableSettings(Settings):
         Literal["accuracy", "f1", "f1_macro", "f1_micro", "exact_match", "matthews", "pearson", "spearman"] | None
     ) = None
     positive_label: str | None = None
-
-    def check(self) -> None:
-        if self.ragged_rows == "drop" and not self.header:
-            raise ValueError(
-                "`ragged_rows` must be 'refuse' without a header, which tells how many fields a row has. Received: "
-                "ragged_rows='drop', header=False."
-            )
 
     @property
     def columns(self) -> Columns:

@@ -102,11 +102,8 @@ def read_sentences(
     sentences, similarities, labels = StoredRows[str](), array.array("f"), set()
     names = [(columns.text, "--text-column"), (str(columns.pair), "--pair-column")]
     names += [] if negative is None else [(negative, "--set negative_column")]
-    rows, left_out, has_answers = FilledRows(path, table), 0, "answer" in (columns.label, *(name for name, _ in names))
+    rows = FilledRows(path, table)
     for row in rows:
-        if row.is_rejected and not has_answers:
-            left_out += 1
-            continue
         texts = [row.text(*name) for name in names]
         label = "" if positive_label is None and largest_label is None else label_of(row, columns)
         if positive_label is not None:
@@ -125,6 +122,5 @@ def read_sentences(
     if not similarities:
         known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
         raise ValueError(f"{name_of(path)} has no rows{known}; is it the right file?")
-    form = f"{len(similarities):,} rows of {', '.join(column for column, _ in names)}"
-    form = ", ".join([form, *rows.describe(), *([f"{left_out:,} not accepted left out"] if left_out else [])])
+    form = ", ".join([f"{len(similarities):,} rows of {', '.join(name for name, _ in names)}", *rows.describe()])
     return SentenceRows(sentences, len(names), np.array(similarities, np.float32), form)

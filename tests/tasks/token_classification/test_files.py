@@ -128,11 +128,6 @@ def test_a_word_a_line(tmp_path, form, encoding):
     assert texts.form == f"{len(expected)} texts ({name})"
 
 
-def test_a_text_knows_its_line(tmp_path):
-    path = write(tmp_path / "a.conll", "a O\n\nb O\n")
-    assert [text.where for text in read_tagged(path)] == [f"{path}, line 1", f"{path}, line 3"]
-
-
 @pytest.mark.parametrize("content", ["EU NNP\nrejects VBZ\n\nPeter NNP\n", "EU\nrejects\n\nPeter\n"])
 def test_columns_to_predict_need_no_tags(tmp_path, content):
     texts = read_tagged(write(tmp_path / "a.conll", content), labelled=False)
@@ -228,11 +223,8 @@ def test_wrong_files_are_refused(tmp_path, content, message):
         read_tagged(path)
 
 
-def test_numbers_beyond_the_names_are_refused(tmp_path):
+def test_numbers_and_words_are_checked(tmp_path):
     with pytest.raises(ValueError, match=r"line 1, tags\[0\]: the tag 4 is not the number of one of 'O'"):
         read_tagged(write_rows(tmp_path, [{"tokens": ["a"], "ner_tags": [4]}]), names=NAMES)
-
-
-def test_files_to_predict_are_refused(tmp_path):
     with pytest.raises(ValueError, match="must be lists of strings"):
         read_tagged(write_rows(tmp_path, [{"words": 5}]), labelled=False)
