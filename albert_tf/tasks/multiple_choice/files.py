@@ -1,6 +1,5 @@
 """Reads multiple-choice questions: passages of RACE, and rows with a list of choices or a column for each."""
 
-import dataclasses
 import itertools
 import string
 from collections.abc import Iterator, Mapping
@@ -29,8 +28,8 @@ def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | N
 
     Args:
         path: a folder of RACE (a JSON file per passage, in subfolders such as `middle` and `high`), or a table, see
-            `read_rows`, whose rows are passages of RACE, or questions with `context`, `question`, `label` and a list
-            `choices` or columns such as `choice0`. The answer is an index from 0, a letter or the text of a choice.
+            `read_rows`, whose rows are questions with `context`, `question`, `label` and a list `choices` or columns
+            such as `choice0`. The answer is an index from 0, a letter or the text of a choice.
         labelled: whether the questions must have labels.
         table: TableFormat.
 
@@ -58,53 +57,40 @@ def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | N
 
 
 def _forms(labelled: bool) -> list[Form[ChoiceQuestion]]:
-    def of(make: Any) -> Any:
-        return lambda row: make(row, labelled)
+    def read(row: TableRow) -> Iterator[ChoiceQuestion]:
+        yield _of_question(row, labelled)
 
     numbered = "|".join(f"{name}{start}" for name in _NUMBERED for start in (0, 1))
     return [
-        Form("RACE, a row a passage", ("questions", "options", "answers"), of(_of_passage)),
-        Form("a row a question", ("question", "|".join(_CHOICES)), of(_of_question)),
-        Form("a row a question, a column a choice", ("question", numbered), of(_of_question)),
+        Form("a row a question", ("question", "|".join(_CHOICES)), read),
+        Form("a row a question, a column a choice", ("question", numbered), read),
     ]
 
 
 def _of_folder(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
     for file in sorted(path.rglob("*.txt")):
-        row = _Passage(file, 1, read_json(file, cure=_CURE))
+        passage = read_json(file, cure=_CURE)
+        names = ("questions", "options", "answers") if labelled else ("questions", "options")
+        columns = [passage.get(name) for name in names]
+        if not all(isinstance(column, list) for column in columns) or len({*map(len, columns)}) != 1:
+            raise ValueError(f"{file}: {', '.join(names)} must be lists of the same length; {_CURE}.")
         group = "" if file.parent == path else file.parent.name
-        yield from (dataclasses.replace(question, group=group) for question in _of_passage(row, labelled))
+        for number, (question, options, *answer) in enumerate(zip(*columns)):
+            label = answer[0] if answer else None
+            place = f"{file}, question {number}"
+            yield _checked(place, passage.get("article"), question, options, label, labelled, group)
 
 
-class _Passage(TableRow):
-    """The only object of a file."""
-
-    @property
-    def where(self) -> str:
-        """The file."""
-        return str(self.source)
-
-
-def _of_passage(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
-    names = ("questions", "options", "answers") if labelled else ("questions", "options")
-    fields = [row.fields.get(name) for name in names]
-    if not all(isinstance(field, list) for field in fields) or len({len(field or ()) for field in fields}) != 1:
-        raise ValueError(
-            f"{row.where}: `questions`, `options` and `answers` must be lists of the same length; {_CURE}."
-        )
-    answers = row.fields.get("answers") or [None] * len(fields[0] or ())
-    for number, (question, options, answer) in enumerate(zip(*(field or () for field in fields[:2]), answers)):
-        place = f"{row.where}, question {number}"
-        yield _checked(row, row.fields.get("article"), question, options, answer, labelled, place)
-
-
-def _of_question(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_question(row: TableRow, labelled: bool) -> ChoiceQuestion:
     if "premise" in row.fields:  # of COPA, whose `question` is no question
         raise ValueError(f"{row.where}: `premise` is not read; {_CURE}.")
     context, choices = value_of(row.fields, *_CONTEXT), value_of(row.fields, *_CHOICES)
     choices = _numbered(row.fields) if choices is None else choices
-    label = value_of(row.fields, *_LABEL)
-    yield _checked(row, "" if context is None else context, row.fields["question"], choices, label, labelled)
+    label, name = value_of(row.fields, *_LABEL), str(value_of(row.fields, "example_id", "id"))
+    # RACE's passages have names that begin with their group.
+    group = next((group for group in ("middle", "high") if name.startswith(group)), "")
+    context = "" if context is None else context
+    return _checked(row.where, context, row.fields["question"], choices, label, labelled, group)
 
 
 def _numbered(fields: Mapping[str, Any]) -> list[Any]:
@@ -117,9 +103,9 @@ def _numbered(fields: Mapping[str, Any]) -> list[Any]:
 
 
 def _checked(
-    row: TableRow, context: Any, question: Any, choices: Any, label: Any, labelled: bool, place: str | None = None
+    place: str, context: Any, question: Any, choices: Any, label: Any, labelled: bool, group: str
 ) -> ChoiceQuestion:
-    place, texts = place or row.where, [] if isinstance(choices, str | Mapping) else list(choices or [])
+    texts = [] if isinstance(choices, str | Mapping) else list(choices or [])
     if not isinstance(context, str) or not isinstance(question, str):
         raise ValueError(f"{place}: passage and question must be strings; {_CURE}.")
     if len(texts) < 2 or not all(isinstance(choice, str) for choice in texts):
@@ -131,7 +117,7 @@ def _checked(
             f"{place}: the answer must be a number from 0 to {len(texts) - 1}, or a letter from A to {letters[-1]}, "
             f"or one of the choices. Received: {label!r}."
         )
-    return ChoiceQuestion(place, context, question, tuple(texts), _UNKNOWN if index is None else index, _group_of(row))
+    return ChoiceQuestion(place, context, question, tuple(texts), _UNKNOWN if index is None else index, group)
 
 
 def _index(place: str, label: Any, texts: list[str]) -> int | None:
@@ -151,9 +137,3 @@ def _is_number(label: Any) -> bool:
     if isinstance(label, str):
         return label.strip().isdecimal()
     return type(label) is int or (isinstance(label, float) and label.is_integer())
-
-
-def _group_of(row: TableRow) -> str:
-    """`middle` or `high`, with which names of RACE's passages begin."""
-    name = str(value_of(row.fields, "example_id", "id"))
-    return next((group for group in ("middle", "high") if name.startswith(group)), "")

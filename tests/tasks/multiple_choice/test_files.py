@@ -30,7 +30,6 @@ def test_choices(tmp_path, form, suffix):
 
 
 PASSAGE = {
-    "id": "high1.txt",
     "article": "It rained all day. Anna stayed at home.",
     "questions": ["Anna stayed _ .", "What was the weather?"],
     "options": [["at home", "outside"], ["sun", "rain"]],
@@ -56,9 +55,9 @@ def test_folders_of_race(tmp_path):
 
 
 def test_groups_of_race_in_rows(tmp_path):
-    other = {"article": "c", "question": "q", "options": ["a", "b"], "answer": "A", "example_id": "middle3.txt"}
-    for row, expected in ((other, [(0, "middle")]), (PASSAGE, [(0, "high"), (1, "high")])):
-        assert [(one.label, one.group) for one in read_choices(write_rows(tmp_path, [row]))] == expected
+    row = {"article": "c", "question": "q", "options": ["a", "b"], "answer": "A", "example_id": "middle3.txt"}
+    (question,) = read_choices(write_rows(tmp_path, [row]))
+    assert (question.label, question.group) == (0, "middle")
 
 
 @pytest.mark.parametrize(
