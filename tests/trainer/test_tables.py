@@ -1,11 +1,9 @@
 """Fine-tuning on tables: several labels per text, and class weights."""
 
-import csv
 import json
 import random
 from collections import Counter
 
-import datasets
 import numpy as np
 import pandas
 import pytest
@@ -46,17 +44,6 @@ def files(tmp_path_factory):
 def options_for(files, output, file="few.tsv", **changes):
     paths = {"pretrained": files / "pretrained", "train": files / file, "dev": files / file, "output": output}
     return FinetuneOptions(**{**paths, "epochs": 1, "batch_size": 8, **changes})
-
-
-@pytest.mark.exhaustive
-def test_frames_and_datasets_are_scored_as_their_files_are(files, tmp_path):
-    finetune(options_for(files, tmp_path))
-    frame = pandas.read_csv(files / "few.tsv", sep="\t", quoting=csv.QUOTE_NONE)
-    expected = evaluate_folder(tmp_path, files / "few.tsv")[1].scores
-    for data in (frame, datasets.Dataset.from_pandas(frame)):
-        assert evaluate_folder(tmp_path, data)[1].scores == expected
-    with pytest.raises(ValueError, match="has no column 'text'"):
-        finetune(options_for(files, tmp_path / "bad", train=frame[["label"]]))
 
 
 @pytest.mark.exhaustive
@@ -191,16 +178,6 @@ def task_of(options):
     """The task with the labels of its training examples, and these."""
     data = TextClassification(None, options.settings).read(options.train)
     return TextClassification(tokenizer(), options.settings.with_facts(labels=data.label_names())), data
-
-
-def test_predictions_may_have_labels_with_lone_surrogates(tmp_path):
-    """JSON may hold them; at the end of a run they must not keep its report from being written."""
-    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "x", "label": "\ud800"}), encoding="utf-8")
-    logits = np.array([[2.0, 1.0]], np.float32)
-    evaluation = LabelEvaluation("classification", ("\ud800", "b"), np.array([0]), logits, "accuracy")
-    write_predictions(tmp_path / "a.tsv", read_texts(tmp_path / "a.jsonl"), evaluation)
-    row = (tmp_path / "a.tsv").read_bytes().decode("utf-8", "surrogatepass").splitlines()[1]
-    assert row.split("\t")[:3] == ["1", "\ud800", "\ud800"]
 
 
 def test_weights_of_classes_by_name(files, tmp_path):
