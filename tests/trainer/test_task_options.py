@@ -64,10 +64,8 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"windows": "mean", "pair_column": "second"}, "`windows` must be left out for pairs of texts"),
         ({"windows": "sum"}, "`windows` is invalid"),
         ({"objective": "ranking"}, "`objective` must be left out for the task"),
-        ({"dev_label_column": "gold", "problem": "regression"}, "`dev_label_column` must be left out"),
         ({"text_column": "question", "task": "question_answering"}, "`text_column` must be left out for the task"),
         ({"labels": ["a", "b"], "task": "multiple_choice"}, "`labels` must be left out for the task"),
-        ({"positive_label": "yes", "task": "sentence_embedding"}, "`positive_label` must be None with objective="),
         (
             {"class_weights": "balanced", "problem": "regression"},
             "`class_weights` must be left out unless texts have one",

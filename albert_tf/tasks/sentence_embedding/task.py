@@ -84,13 +84,12 @@ class SentenceEmbedding(LearnedTask[EmbeddingSettings]):
             raise ValueError("`negative_column` must be given for the objective 'triplet'. Received: None.")
         if settings.objective == "similarity":
             return read_sentences(path, settings.columns, settings.table, largest_label=settings.largest_label)
-        return read_sentences(path, settings.columns, settings.table, settings.negative_column, settings.positive_label)
+        return read_sentences(path, settings.columns, settings.table, settings.negative_column)
 
     def read_dev(self, path) -> LabelledTexts:
         """Reads a table of pairs with numbers."""
-        settings = self.settings
-        columns = dataclasses.replace(settings.columns, label=settings.dev_label_column or settings.label_column)
-        pairs = read_texts(path, known_columns(path, columns, settings.table), settings.table)
+        table = self.settings.table
+        pairs = read_texts(path, known_columns(path, self.settings.columns, table), table)
         pairs.label_values()  # raises an error if one is not a number
         return pairs
 

@@ -32,6 +32,7 @@ class ClassificationSettings(TableSettings):
         threshold: where a text may have any number of labels, it has those with probabilities above this: a number, or
             numbers by label, 0.5 for the others. None: the number with the best F1 of all decisions on `dev`.
             `"per_label"`: for each label that with its best F1; labels of few texts get that of all.
+        positive_label: of two labels, the one that F1 is of; None: the second.
         labels: class names in order of their ids. None: the labels in the training examples, sorted.
         windows: for labels and numbers of single texts, split longer ones into windows, too. Each is trained on as a
             text with the same label; to predict, the logits of the windows of a text are joined by their `"mean"`, or
@@ -47,6 +48,7 @@ class ClassificationSettings(TableSettings):
     problem: Literal["classification", "multi_label", "regression"] = "classification"
     label_separator: str = pydantic.Field(default=",", min_length=1)
     threshold: float | dict[str, float] | Literal["per_label"] | None = None
+    positive_label: str | None = None
     labels: tuple[str, ...] | None = None
     windows: WindowsName | None = None
     doc_stride: int | None = pydantic.Field(default=None, ge=1)
