@@ -5,7 +5,6 @@ Letters: N examples, B texts, L sequence, D hidden.
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -53,22 +52,15 @@ class SentenceEmbedding(LearnedTask[EmbeddingSettings]):
         return {_EMBEDDING: np.array(predictions, np.float32)}
 
     def decode_arrays(self, encoded, computed):
-        embeddings, sequences, pooled = {}, {}, {}
-        for part in map(self.with_embeddings, computed):
-            embeddings |= zip(part.rows.tolist(), part.outputs[_EMBEDDING])
-            sequences |= zip(part.rows.tolist(), part.outputs[_SEQUENCE])
-            pooled |= zip(part.rows.tolist(), part.outputs.get(_POOLED, ()))
-        rows = range(len(encoded))
-        arrays = self.arrays([embeddings[row] for row in rows])
-        arrays[_SEQUENCE] = self._padded(sequences, encoded.lengths)
-        return {**arrays, **({_POOLED: np.stack([pooled[row] for row in rows])} if pooled else {})}
-
-    def _padded(self, sequences: Mapping[int, np.ndarray], lengths: np.ndarray) -> np.ndarray:
-        """Outputs for the tokens of all texts, float32 [B, L, D]; padding is 0."""
-        array = np.zeros([len(lengths), int(lengths.max()), sequences[0].shape[-1]], np.float32)
-        for row, length in enumerate(lengths.tolist()):
-            array[row, :length] = sequences[row][:length]
-        return array
+        parts, lengths = [*map(self.with_embeddings, computed)], encoded.lengths
+        width = parts[0].outputs[_SEQUENCE].shape[-1]
+        sequences = np.zeros([len(lengths), int(lengths.max()), width], np.float32)  # [B, L, D]; padding is 0
+        for part in parts:
+            for row, values in zip(part.rows.tolist(), part.outputs[_SEQUENCE]):
+                sequences[row, : lengths[row]] = values[: lengths[row]]
+        names = [name for name in (_EMBEDDING, _POOLED) if name in parts[0].outputs]
+        arrays = {name: collect(iter(parts), name, len(lengths)).astype(np.float32) for name in names}
+        return {**arrays, _SEQUENCE: sequences}
 
     def specs(self, width):
         return {_EMBEDDING: TensorSpec(NUMBER, (None, width)), _SEQUENCE: TensorSpec(NUMBER, (None, None, width))}

@@ -38,12 +38,12 @@ class TagEvaluation:
         """From the predicted tag of each token; `tag_words` as in TagSettings."""
         tags, predictions, spans, expected = [], [], [], []
         for text, offsets, labels, token_tags in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
-            first, units = first_tokens(text, offsets), text.words
             if text.words is None:
                 first, units = find_words(text.text, offsets) if tag_words else (range(len(offsets)), offsets)
                 tags.append([names[labels[token]] if labels[token] >= 0 else OUTSIDE for token in first])
                 expected.append(_trimmed(text.text, text.spans))
             else:
+                first, units = first_tokens(text, offsets), text.words
                 tags.append([*map(sys.intern, text.tags)])  # an object for each tag, not word
             predictions.append([OUTSIDE if token is None else token_tags[token] for token in first])
             entities = find_entities(_of_entities(names, predictions[-1]))
@@ -54,14 +54,14 @@ class TagEvaluation:
     @property
     def scores(self) -> TagScores:
         """Scores of entities and tags; an entity in a text without words is right if its characters are."""
-        rows = ([_of_entities(self.names, row) for row in each] for each in (self.tags, self.predictions))
-        scores = tag_scores(*rows)
+        tags, predictions = ([_of_entities(self.names, row) for row in each] for each in (self.tags, self.predictions))
+        scores = tag_scores(tags, predictions)
         if self.expected is None:
             return scores
-        entities = (
+        expected, predicted = (
             [[(label, start, end) for start, end, label in row] for row in each] for each in (self.expected, self.spans)
         )
-        return entity_scores(*entities, scores.accuracy)
+        return entity_scores(expected, predicted, scores.accuracy)
 
     @property
     def main_score(self) -> float:
