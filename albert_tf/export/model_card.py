@@ -10,9 +10,10 @@ import tensorflow_text
 
 from albert_tf.files.atomic import atomic_write
 from albert_tf.files.installation import version
+from albert_tf.files.json import optional_json
 from albert_tf.inference.folder import ModelFolder
 from albert_tf.tasks.sequence_classification.settings import Threshold
-from albert_tf.tasks.settings import files_in, read_record, write_settings
+from albert_tf.tasks.settings import RECIPE_FILE, REPORT_FILE, files_in, write_settings
 from albert_tf.tasks.table import SETTINGS_FILE
 
 TEXT_FILE = "MODEL.md"
@@ -43,7 +44,7 @@ def write_model_card(
         license: such as `"Apache-2.0"`; None if it is unknown.
         form: `precision`, `frozen`, `xla`, `lengths` and `largest_difference` of the export.
     """
-    recipe, report = read_record(source)
+    recipe, report = (optional_json(source / name) for name in (RECIPE_FILE, REPORT_FILE))
     card = {
         "name": name,
         "files": files_in(folder),

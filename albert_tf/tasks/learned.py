@@ -28,32 +28,26 @@ class Compute(Protocol):
 
 
 class Evaluation(Protocol):
-    """The predictions for one file and their scores."""
+    """The predictions for one file and their scores.
+
+    Attributes:
+        scores: a dataclass of all scores of the task.
+        main_score: the score that decides which of two models is better; higher is better.
+        is_constant: whether the prediction is the same for every example, as of a model that has learnt nothing.
+        constant_score: score of the best prediction that is the same for every example, None where there is none.
+        notes: what a user should know of the scores: why one is undefined, or tells little.
+    """
 
     @property
-    def scores(self) -> Any:
-        """A dataclass of all scores of the task."""
-        ...
-
+    def scores(self) -> Any: ...
     @property
-    def main_score(self) -> float:
-        """The score that decides which of two models is better; higher is better."""
-        ...
-
+    def main_score(self) -> float: ...
     @property
-    def is_constant(self) -> bool:
-        """Whether the prediction is the same for every example, as of a model that has learnt nothing."""
-        ...
-
+    def is_constant(self) -> bool: ...
     @property
-    def constant_score(self) -> ConstantScore | None:
-        """Score of the best prediction that is the same for every example, None where there is none."""
-        ...
-
+    def constant_score(self) -> ConstantScore | None: ...
     @property
-    def notes(self) -> list[str]:
-        """What a user should know of the scores: why one is undefined, or tells little."""
-        ...
+    def notes(self) -> Sequence[str]: ...
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,7 @@ Letters: N rows, B rows of a batch, L sequence, K strings of a row.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -53,25 +53,13 @@ class Computed:
     outputs: Mapping[str, np.ndarray]
 
 
-def collect(
-    computed: Iterator[Computed],
-    output: str,
-    count: int,
-    empty: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty,
-) -> np.ndarray:
-    """One output of all rows in their order, [N, ...], whose shape depends on nothing but the number of rows.
-
-    Args:
-        computed: the batches.
-        output: name of the output.
-        count: N, at least 1.
-        empty: makes the array from its shape and data type.
-    """
+def collect(computed: Iterator[Computed], output: str, count: int) -> np.ndarray:
+    """One output of all `count` rows, at least 1, in their order: [N, ...], where only N depends on the rows."""
     array: Any = None
     for part in computed:
         values = part.outputs[output]
         if array is None:
-            array = empty((count, *values.shape[1:]), values.dtype)
+            array = np.empty((count, *values.shape[1:]), values.dtype)
         array[part.rows] = values
     return array
 

@@ -113,11 +113,9 @@ class TableSettings(Settings):
         text_column, pair_column, label_column: columns of tables; `pair_column` is for pairs of texts.
         header: whether the first row of a table names the columns; otherwise columns are numbers from 0.
         ragged_rows: what to do with rows of a table that have more or fewer fields than its header: `"refuse"` the
-            file, or `"drop"` the rows with a warning.
+            file, or `"drop"` the rows with a warning; without a header, they are read.
         main_score: for texts, the score that decides which weights are kept. None: accuracy, F1 of all decisions, or
             Pearson's correlation.
-        positive_label: of two labels of texts, the one that F1 is of; None: the second. For sentence embeddings with
-            `"ranking"` or `"triplet"`, label of the rows to train on, if the others are not similar.
     """
 
     text_column: str = "text"
@@ -128,14 +126,6 @@ class TableSettings(Settings):
     main_score: (
         Literal["accuracy", "f1", "f1_macro", "f1_micro", "exact_match", "matthews", "pearson", "spearman"] | None
     ) = None
-    positive_label: str | None = None
-
-    def check(self) -> None:
-        if self.ragged_rows == "drop" and not self.header:
-            raise ValueError(
-                "`ragged_rows` must be 'refuse' without a header, which tells how many fields a row has. Received: "
-                "ragged_rows='drop', header=False."
-            )
 
     @property
     def columns(self) -> Columns:
@@ -150,17 +140,6 @@ def check_read(task: str, options: Mapping[str, Any], names: Container[str]) -> 
             raise ValueError(
                 f"`{name}` must be left out for the task {task!r}, which does not read it. Received: {name}={value!r}."
             )
-
-
-def read_record(folder: pathlib.Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The recipe and the report that `finetune` left in a folder; empty if it did not.
-
-    Raises:
-        ValueError: they are damaged.
-    """
-    files = (folder / RECIPE_FILE, folder / REPORT_FILE)
-    recipe, report = (optional_json(file, _RESTORE) for file in files)
-    return recipe, report
 
 
 def read_settings(

@@ -97,9 +97,8 @@ def _load(
     if not isinstance(loaded.text_task, LearnedTask):
         raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")
     settings: Any = loaded.settings
-    if "label_column" in changes:  # instead of those of fine-tuning
-        others = {"dev_label_column": None, "label_columns": ()}
-        changes = {**{name: value for name, value in others.items() if hasattr(settings, name)}, **changes}
+    if "label_column" in changes and hasattr(settings, "label_columns"):  # instead of those of fine-tuning
+        changes = {"label_columns": (), **changes}
     if "label_columns" in changes:
         changes = {**changes, "label_column": changes.get("label_column", "label")}
     model = getattr(loaded, "model", None)  # Keras', which an export has not

@@ -1,4 +1,4 @@
-"""Proves that equal examples give equal batches, in whatever form they come, and so equal weights."""
+"""Proves that equal examples give equal batches, in whatever form they come."""
 
 import json
 
@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.tasks.learned import learned_task
-from albert_tf.trainer import FinetuneOptions, finetune
-from tests.toy_task import tokenizer, write_pretrained
+from albert_tf.trainer import FinetuneOptions
+from tests.toy_task import tokenizer
 
 COUNT = 20
 TAGS = ("O", "B-PER", "I-PER")
@@ -54,11 +54,6 @@ def article(row):
     return {"paragraphs": [{"context": row["context"], "qas": [question]}]}
 
 
-def passage(row):
-    fields = {f"{name}s": [row[name]] for name in ("question", "answer")}
-    return {"article": row["article"], "options": [row["options"]], **fields}
-
-
 def with_choices(row):
     label = row["options"]["AB".index(row["answer"])]
     return {"context": row["article"], "question": row["question"], "choices": row["options"], "label": label}
@@ -97,7 +92,6 @@ FORMS = {
     },
     "multiple_choice": {
         "JSON lines": ("a.jsonl", lines(CHOICES)),
-        "RACE": ("a.jsonl", lines(map(passage, CHOICES))),
         "texts of choices": lambda: map(with_choices, CHOICES),
         "columns": lambda: map(in_columns, CHOICES),
         "a Dataset": lambda: datasets.Dataset.from_list(CHOICES),
@@ -128,7 +122,7 @@ def options_for(folder, task, name):
     train, dev = (output / form[0] if isinstance(form, tuple) else form() for _ in range(2))
     values = {"pretrained": folder / "pretrained", "train": train, "dev": dev, "output": output / "run", "task": task}
     values |= {"labels": TAGS} if task == "token_classification" else {}
-    return FinetuneOptions(**values, epochs=2, batch_size=8, max_length=32, learning_rate=1e-3)
+    return FinetuneOptions(**values, max_length=32)
 
 
 @pytest.mark.parametrize("task", FORMS)
@@ -149,13 +143,3 @@ def test_equal_examples_give_equal_batches(tmp_path, task):
     for name in others:
         for array, expected in zip(batches[name], batches[first], strict=True):
             np.testing.assert_array_equal(array, expected, err_msg=name)
-
-
-@pytest.mark.exhaustive
-def test_equal_examples_give_equal_weights(tmp_path):
-    write_pretrained(tmp_path / "pretrained")
-    names = ("CoNLL", "classes")
-    for name in names:
-        assert finetune(options_for(tmp_path, "token_classification", name)).steps == 6
-    first, second = ((tmp_path / name / "run/model.safetensors").read_bytes() for name in names)
-    assert first == second

@@ -11,7 +11,7 @@ import albert_tf
 from albert_tf.tasks.sequence_classification.task import TextClassification
 from albert_tf.trainer import FinetuneOptions, finetune, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
-from tests.cli.terminal import output_of, run
+from tests.cli.terminal import run
 from tests.toy_task import mood_rows, tokenizer, write_pretrained
 from tests.trainer.mood_runs import predictions
 
@@ -116,16 +116,3 @@ def test_commands_say_once_which_texts_were_cut(files, learnt, cut, tmp_path):
         assert (code, err.count("albert-tf:")) == (0, 1), err
         assert "did not fit" not in err
     assert "did not fit" not in run("predict", files / "windows", *data, "--output", tmp_path / "labels.csv")[2]
-
-
-@pytest.mark.exhaustive
-def test_windows_of_the_command_line_are_those_of_python(files, cut, tmp_path):
-    data = ("--data", files / "dev.tsv")
-    printed = json.loads(output_of("evaluate", cut.folder, *data, "--set", "windows=max", "--json"))
-    _, evaluation = evaluate_folder(cut.folder, files / "dev.tsv", windows="max")
-    assert printed["scores"]["accuracy"] == evaluation.scores.accuracy
-    output_of("predict", cut.folder, *data, "--set", "windows=max", "--output", tmp_path / "labels.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
-    logits = evaluation.logits - evaluation.logits.max(axis=1, keepdims=True)
-    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    np.testing.assert_allclose([row["score"] for row in rows], expected.max(axis=1), atol=1e-5)

@@ -18,6 +18,7 @@ from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder, predict_folder
 from tests.toy_task import tokenizer, write_pretrained
 
+LOCATIONS = ("O", "B-LOC", "I-LOC")
 NAMES, FILLING = ("anna", "bruno", "clara", "david"), ("the", "old", "house", "was", "by", "a", "river")
 
 
@@ -120,27 +121,19 @@ def test_neighbours_of_the_same_part_of_speech_are_words_of_their_own_in_exports
 
 
 @pytest.mark.parametrize("labels", [("O", "DET", "NOUN", "PROPN"), ("B-PER", "DET", "NOUN", "PROPN")])
-def test_tags_of_words_and_of_entities_are_not_mixed(files, parts_of_speech, tmp_path, labels):
+def test_tags_of_words_and_of_entities_are_not_mixed(files, tmp_path, labels):
+    options = options_for(files, tmp_path, "token_classification", "words.conll", labels=labels)
     with pytest.raises(ValueError, match=r"Tags must all be O, or B-, .*, such as parts of speech\. Received: 'DET'"):
-        finetune(options_for(files, tmp_path / "run", "token_classification", "pos.conll", labels=labels))
+        TokenClassification(None, options.settings).model_arguments([])
 
 
-def test_a_word_without_tokens_does_not_divide_the_entity_around_it():
-    names, text = ("O", "B-LOC", "I-LOC"), "the old \u0301 house \u0301"
-    words = ((0, 3), (4, 7), (8, 9), (10, 15), (16, 17))
-    texts = [TaggedText("", text, words, ("O", "B-LOC", "I-LOC", "I-LOC", "O"))]
-    encoded = encode_tagged(tokenizer(), texts, names)
-    assert len(encoded.spans[0]) == 3
-    evaluation = TagEvaluation.of(encoded, [["O", "B-LOC", "I-LOC"]], names)
-    assert evaluation.predictions == [["O", "B-LOC", "I-LOC", "I-LOC", "O"]]
-    assert (evaluation.spans, evaluation.scores.f1) == ([[(4, 15, "LOC")]], 1.0)
-    apart = TagEvaluation.of(encoded, [["O", "B-LOC", "B-LOC"]], names)
-    assert apart.predictions == [["O", "B-LOC", "O", "B-LOC", "O"]]
-
-
-def test_tags_have_no_score_to_choose(files, tmp_path):
-    with pytest.raises(ValueError, match="`main_score` must be left out for the task 'token_classification'"):
-        options_for(files, tmp_path / "run", "token_classification", "words.conll", main_score="f1")
+def test_a_word_without_tokens_is_outside_of_entities():
+    words = ((0, 3), (4, 5), (6, 11))
+    encoded = encode_tagged(tokenizer(), [TaggedText("", "old \u0301 house", words, ("B-LOC", "O", "O"))], LOCATIONS)
+    evaluation = TagEvaluation.of(encoded, [["B-LOC", "O"]], LOCATIONS)
+    assert (evaluation.predictions, evaluation.scores.f1) == ([["B-LOC", "O", "O"]], 1.0)
+    assert evaluation.constant_score == ConstantScore("accuracy of the most frequent tag", 2 / 3)
+    assert evaluation.notes == []
 
 
 @pytest.mark.exhaustive
@@ -157,25 +150,15 @@ def test_choices_are_learnt(files, tmp_path):
 
 
 def test_a_span_within_a_token_is_not_found_by_finding_the_token():
-    names, text = ("O", "B-LOC", "I-LOC"), TaggedText("", "the garden", spans=((4, 6, "LOC"),))
-    encoded = encode_tagged(tokenizer(), [text], names)
-    evaluation = TagEvaluation.of(encoded, [["O", "B-LOC"]], names)
+    encoded = encode_tagged(tokenizer(), [TaggedText("", "the garden", spans=((4, 6, "LOC"),))], LOCATIONS)
+    evaluation = TagEvaluation.of(encoded, [["O", "B-LOC"]], LOCATIONS)
     assert evaluation.tags == evaluation.predictions == [["O", "B-LOC"]]
     assert (evaluation.spans, evaluation.expected) == ([[(4, 10, "LOC")]], [[(4, 6, "LOC")]])
     assert (evaluation.scores.f1, evaluation.scores.by_label) == (0.0, {"LOC": LabelScores(0.0, 0.0, 0.0, 1)})
 
 
-def test_texts_of_words_and_texts_with_spans_may_be_mixed():
-    names, words = ("O", "B-LOC", "I-LOC"), ((0, 3), (4, 10))
-    texts = [TaggedText("", "the garden", spans=((4, 10, "LOC"),)), TaggedText("", "the garden", words, ("O", "B-LOC"))]
-    evaluation = TagEvaluation.of(encode_tagged(tokenizer(), texts, names), [["O", "B-LOC"]] * 2, names)
-    assert evaluation.scores.f1 == 1.0
-    assert evaluation.constant_score == ConstantScore("accuracy of the most frequent tag", 0.5)
-    assert evaluation.notes == []
-
-
 def test_texts_without_entities_are_said_in_a_sentence():
-    evaluation = TagEvaluation([["O", "O"]], [["B-LOC", "O"]], [[(0, 3, "LOC")]], [None], ("O", "B-LOC"))
+    evaluation = TagEvaluation([["O", "O"]], [["B-LOC", "O"]], [[(0, 3, "LOC")]], None, ("O", "B-LOC"))
     assert evaluation.notes == [
         "All words have the same tag, 'O', so that the scores tell little.",
         "Recall is undefined for labels that no example to evaluate on has: 'LOC'.",

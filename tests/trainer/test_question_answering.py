@@ -1,15 +1,14 @@
 """Fine-tuning on questions about passages, with both heads, and the files that it writes."""
 
-import dataclasses
 import json
 
 import pytest
 
-from albert_tf import AlbertForPreTraining
 from albert_tf.metrics import AnswerScores, ConstantScore, SquadScores
 from albert_tf.tasks.question_answering.answers import Answer, Candidate
 from albert_tf.tasks.question_answering.evaluation import AnswerEvaluation
 from albert_tf.tasks.question_answering.questions import Question
+from albert_tf.tasks.question_answering.task import QuestionAnswering
 from albert_tf.trainer import FinetuneOptions, finetune
 from albert_tf.trainer.evaluation import evaluate_folder
 from tests.toy_task import tokenizer, write_pretrained
@@ -94,50 +93,36 @@ def test_a_given_threshold_counts_where_all_questions_have_answers():
     assert (evaluation.texts, evaluation.main_score) == ({"a": "Anna", "b": ""}, 50.0)
 
 
-def test_korquads_scorer_needs_answers(files, tmp_path):
+def task_and_data(files, file, **changes):
+    """The task, and the examples of a file."""
+    task = QuestionAnswering(tokenizer(), options_for(files, files / "run", file, **changes).settings)
+    return task, task.read(files / file)
+
+
+def test_korquads_scorer_needs_answers(files):
+    task, data = task_and_data(files, "v2.json", scorer="korquad")
     with pytest.raises(ValueError, match=r"`scorer` must be 'squad'.* 24 of 48 questions"):
-        finetune(options_for(files, tmp_path / "run", "v2.json", scorer="korquad"))
+        task.evaluator(None, data)
 
 
-def test_files_without_answers_are_refused(files, tmp_path):
+def test_files_without_answers_are_refused(files):
     content = json.loads((files / "v1.json").read_text(encoding="utf-8"))
     for paragraph in content["data"][0]["paragraphs"]:
         paragraph["qas"][0]["answers"] = []
-    (tmp_path / "none.json").write_text(json.dumps(content), encoding="utf-8")
-    for name, message in (("dev", "None of the questions to evaluate on"), ("train", "None of the training questions")):
-        with pytest.raises(ValueError, match=message):
-            finetune(options_for(files, tmp_path / "run", "v1.json", **{name: tmp_path / "none.json"}))
-    assert not (tmp_path / "run").exists()
+    (files / "none.json").write_text(json.dumps(content), encoding="utf-8")
+    task, data = task_and_data(files, "none.json")
+    with pytest.raises(ValueError, match="None of the questions to evaluate on"):
+        task.evaluator(None, data)
+    with pytest.raises(ValueError, match="None of the training questions"):
+        task.training_examples(data)
 
 
-@pytest.mark.exhaustive
-def test_questions_that_are_left_out_are_counted_and_named(files, tmp_path):
+def test_questions_that_are_left_out_are_counted_and_named(files):
     content = json.loads((files / "v1.json").read_text(encoding="utf-8"))
     for paragraph in content["data"][0]["paragraphs"][:4]:
         paragraph["qas"][0]["answers"][0]["answer_start"] += 1
-    (tmp_path / "train.json").write_text(json.dumps(content), encoding="utf-8")
-    values = {"train": tmp_path / "train.json", "misplaced_answers": "drop", "epochs": 1}
-    report = finetune(options_for(files, tmp_path / "run", "v1.json", **values))
-    assert report.notes[0] == (
+    (files / "wrong.json").write_text(json.dumps(content), encoding="utf-8")
+    task, data = task_and_data(files, "wrong.json", misplaced_answers="drop")
+    assert [*task.notes(data)] == [
         "4 of 24 training questions were left out, because their answers are not in their passages: '0', '1', '2', ..."
-    )
-
-
-@pytest.mark.exhaustive
-def test_the_default_length_of_questions_fits_a_model_of_64_positions(tmp_path, files):
-    config = dataclasses.replace(
-        AlbertForPreTraining.from_pretrained(files / "pretrained").config, max_position_embeddings=64
-    )
-    AlbertForPreTraining(config).save_pretrained(tmp_path / "pretrained")
-    tokenizer().save_pretrained(tmp_path / "pretrained")
-    context = "It was late. Anna went to the garden."
-    answers = [{"text": "garden", "answer_start": context.index("garden")}]
-    asked = {"id": "1", "question": "Where did Anna go? " * 30, "answers": answers}
-    content = {"data": [{"title": "where", "paragraphs": [{"context": context, "qas": [asked]}]}]}
-    (tmp_path / "long.json").write_text(json.dumps(content), encoding="utf-8")
-    values = {"task": "question_answering", "pretrained": tmp_path / "pretrained", "epochs": 1, "learning_rate": 1e-3}
-    values |= dict.fromkeys(("train", "dev"), tmp_path / "long.json")
-    assert finetune(FinetuneOptions(**values, output=tmp_path / "run")).train_examples == 1
-    assert evaluate_folder(tmp_path / "run", tmp_path / "long.json")[0] == 1
-    with pytest.raises(ValueError, match="lower `max_question_length` to at most 60"):
-        finetune(FinetuneOptions(**values, output=tmp_path / "other", max_question_length=64))
+    ]

@@ -64,17 +64,26 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"windows": "mean", "pair_column": "second"}, "`windows` must be left out for pairs of texts"),
         ({"windows": "sum"}, "`windows` is invalid"),
         ({"objective": "ranking"}, "`objective` must be left out for the task"),
-        ({"dev_label_column": "gold", "problem": "regression"}, "`dev_label_column` must be left out"),
         ({"text_column": "question", "task": "question_answering"}, "`text_column` must be left out for the task"),
         ({"labels": ["a", "b"], "task": "multiple_choice"}, "`labels` must be left out for the task"),
-        ({"positive_label": "yes", "task": "sentence_embedding"}, "`positive_label` must be None with objective="),
-        ({"positive_label": "yes", "problem": "regression"}, "`positive_label` must be None unless texts have one"),
+        (
+            {"class_weights": "balanced", "problem": "regression"},
+            "`class_weights` must be left out unless texts have one",
+        ),
+        ({"threshold": 0.4}, "`threshold` must be left out unless problem='multi_label'"),
+        *(
+            (
+                {"threshold": value, "problem": "multi_label"},
+                "`threshold` must be a number from 0 to 1, such numbers by",
+            )
+            for value in (1.5, "high", {"law": -1})
+        ),
+        ({"positive_label": "yes", "problem": "regression"}, "`positive_label` must be left out unless texts have one"),
         ({"positive_label": "yes", "task": "token_classification"}, "`positive_label` must be left out for the task"),
         (
             {"gradient_accumulation_steps": 2, "task": "sentence_embedding", "objective": "ranking"},
             "`gradient_accumulation_steps` must be 1 with objective='ranking'.*remat='block'",
         ),
-        ({"ragged_rows": "drop", "header": False}, "`ragged_rows` must be 'refuse' without a header"),
         ({"label_separator": ";"}, "`label_separator` must be left out unless problem='multi_label'"),
         ({"label_columns": ["a"]}, "`label_columns` must be left out unless problem='multi_label'"),
         (
@@ -85,7 +94,7 @@ def test_glue_has_the_numbers_of_the_paper():
         ({"label_columns": ["a"], "task": "sentence_embedding"}, "`label_columns` must be left out for the task"),
         ({"from_scratch": True, "lora_rank": 4}, "`lora_rank` must be None with `from_scratch`"),
         ({"head_dropout": 0.1, "task": "question_answering"}, "`head_dropout` must be None for the task"),
-        ({"labels": ["a", "b"], "problem": "regression"}, "`labels` must be None where a number is predicted"),
+        ({"labels": ["a", "b"], "problem": "regression"}, "`labels` must be left out where a number is predicted"),
         ({"negative_column": "other", "task": "sentence_embedding"}, "`negative_column` must be None with objective="),
         ({"learning_rate_rules": [["encoder", -1.0]]}, "`learning_rate_rules.*` is invalid.*greater than or equal"),
     ],
@@ -93,3 +102,9 @@ def test_glue_has_the_numbers_of_the_paper():
 def test_wrong_values_are_refused(values, message):
     with pytest.raises(ValueError, match=message):
         checked(FinetuneOptions, {**PATHS, **values})
+
+
+def test_a_problem_has_scores_of_its_own():
+    options = FinetuneOptions(**PATHS, problem="multi_label", main_score="accuracy")
+    with pytest.raises(ValueError, match="`main_score` must be one of f1_micro, f1_macro, exact_match for multi_label"):
+        _ = learned_task(options.task)(None, options.settings).main_score

@@ -4,7 +4,7 @@ Letters: B texts, L sequence, M masks of a text, K best pieces, V vocabulary.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from albert_tf.tasks.outputs import NUMBER, STRING, Computed, TensorSpec, as_byt
 from albert_tf.tasks.predictions import MaskPrediction
 
 MASK = "[MASK]"
+NO_MASK = -1  # an id that no token has
 # Candidates of an exported model's signature.
 TOP = 10
 
@@ -42,19 +43,13 @@ class MaskedLM(TextTask):
     def encode(self, *texts):
         (texts,) = texts
         encoded = encode_texts(self.tokenizer, texts, None, self.max_length, allow_special=True)
-        return MaskedRows(encoded, self._positions)
+        return MaskedRows(encoded, self.tokenizer.mask_token_id)
 
     def check(self, encoded, *texts):
         (texts,) = texts
         for text, ids in zip(texts, encoded.encoded.ids):
             if np.count_nonzero(ids == self.tokenizer.mask_token_id) < max(text.count(MASK), 1):
                 raise ValueError(f"{no_mask_message(self.max_length)} Received: {text!r}.")
-
-    def _positions(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """`masked_lm_positions` int32 [B, M], M being the most masks of a row, and 0 where a row has fewer."""
-        is_mask = batch["input_ids"] == self.tokenizer.mask_token_id
-        order = np.argsort(~is_mask, axis=1, kind="stable")[:, : is_mask.sum(axis=1).max()]
-        return {"masked_lm_positions": np.where(np.take_along_axis(is_mask, order, axis=1), order, 0).astype(np.int32)}
 
     def decode(self, encoded, computed):
         pieces, by_row = self.tokenizer.pieces, {}
@@ -91,12 +86,8 @@ class SentenceOrder(TextTask):
 
     def encode(self, *texts):
         first, second = texts
-        encoded = encode_texts(self.tokenizer, first, second, self.max_length)
-        return MaskedRows(encoded, self._one_position)
-
-    def _one_position(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The fewest positions, so that the masked-LM head, which is not needed here, costs little."""
-        return {"masked_lm_positions": np.zeros([len(batch["input_ids"]), 1], np.int32)}
+        # One position a row, so that the masked-LM head, which is not needed here, costs little.
+        return MaskedRows(encode_texts(self.tokenizer, first, second, self.max_length), NO_MASK)
 
     def decode(self, encoded, computed):
         return softmax(collect(computed, "sentence_order_logits", len(encoded)))[:, 0].tolist()
@@ -113,28 +104,27 @@ class MaskedRows:
 
     Args:
         encoded: EncodedTexts.
-        positions: makes the input `masked_lm_positions` of a batch.
+        mask: id of [MASK].
     """
 
-    def __init__(
-        self,
-        encoded: EncodedTexts,
-        positions: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]],
-    ):
-        self.encoded, self._positions = encoded, positions
-        self.lengths = encoded.lengths
+    def __init__(self, encoded: EncodedTexts, mask: int):
+        self.encoded, self.lengths, self._mask = encoded, encoded.lengths, mask
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def batch(self, rows: np.ndarray, multiple: int | None = 1) -> dict[str, np.ndarray]:
-        """The inputs of some rows, padded to the longest of them."""
+        """The inputs of some rows, padded to the longest of them.
+
+        `masked_lm_positions` int32 [B, M], M being the most masks of a row, at least 1, is 0 where a row has fewer.
+        """
         batch = self.encoded.batch(rows, multiple)
-        positions = self._positions(batch)
-        if multiple is None:
-            added = {name: power_of_two(array.shape[1]) - array.shape[1] for name, array in positions.items()}
-            positions = {name: np.pad(array, ((0, 0), (0, added[name]))) for name, array in positions.items()}
-        return {**batch, **positions}
+        is_mask = batch["input_ids"] == self._mask  # [B, L]
+        most = max(1, int(is_mask.sum(axis=1).max()))
+        order = np.argsort(~is_mask, axis=1, kind="stable")[:, :most]
+        positions = np.where(np.take_along_axis(is_mask, order, axis=1), order, 0).astype(np.int32)
+        added = power_of_two(most) - most if multiple is None else 0
+        return {**batch, "masked_lm_positions": np.pad(positions, ((0, 0), (0, added)))}
 
 
 class MaskedInTurn:

@@ -43,10 +43,8 @@ class ChoiceQuestion:
 
     def statements(self) -> list[str]:
         """The question with each of its choices."""
-        # Blanks within words are none if there is one that stands alone.
-        blank = next((blank for blank in (r"(?<![^\W_])_+(?![^\W_])", "_+") if re.search(blank, self.question)), None)
-        if blank:
-            return [re.sub(blank, lambda _, choice=choice: choice, self.question) for choice in self.choices]
+        if "_" in self.question:
+            return [choice.join(re.split("_+", self.question)) for choice in self.choices]
         return [f"{self.question} {choice}".lstrip() for choice in self.choices]
 
 

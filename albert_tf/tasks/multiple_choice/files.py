@@ -1,10 +1,7 @@
 """Reads multiple-choice questions: passages of RACE, and rows with a list of choices or a column for each."""
 
-import collections
-import dataclasses
 import itertools
 import string
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,11 +28,10 @@ def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | N
 
     Args:
         path: a folder of RACE (a JSON file per passage, in subfolders such as `middle` and `high`), or a table, see
-            `read_rows`, whose rows are passages of RACE, or questions with `context`, `question`, `label` and a list
-            `choices` or columns such as `choice0`. The answer is an index from 0 or 1, a letter or the text of a
-            choice.
+            `read_rows`, whose rows are questions with `context`, `question`, `label` and a list `choices` or columns
+            such as `choice0`. The answer is an index from 0, a letter or the text of a choice.
         labelled: whether the questions must have labels.
-        table: TableFormat; `drop_ragged` leaves out questions with another number of choices than most, with a warning.
+        table: TableFormat.
 
     Raises:
         ValueError: there are no questions, they differ in the number of choices, or a file is damaged; the message
@@ -49,84 +45,52 @@ def read_choices(path: str | Path, labelled: bool = True, table: TableFormat | N
     questions = Examples(rows)
     if not questions:
         raise ValueError(f"{name_of(path)} has no questions; {_CURE}.")
-    questions, counted = _counted(_of_equal_numbers(path, questions, table.drop_ragged))
-    form += counted
+    first = questions[0]
+    for question in questions:
+        if len(question.choices) != len(first.choices):
+            raise ValueError(
+                f"{question.id}: {len(question.choices)} choices, but {len(first.choices)} in {first.id}; all "
+                "questions must have the same number: leave out the others."
+            )
     questions.form = f"{len(questions):,} questions ({form})"
     return questions
 
 
-def _of_equal_numbers(path: Path, questions: Examples[ChoiceQuestion], drop_ragged: bool) -> Examples[ChoiceQuestion]:
-    """The questions with the most frequent number of choices; raises ValueError if others must not be dropped."""
-    first: dict[int, str] = {}
-    counts: collections.Counter[int] = collections.Counter()
-    for question in questions:
-        counts[len(question.choices)] += 1
-        first.setdefault(len(question.choices), question.id)
-    if len(counts) == 1:
-        return questions
-    usual, other = (number for number, _ in counts.most_common(2))
-    if not drop_ragged:
-        raise ValueError(
-            f"{first[other]}: {other} choices, but {usual} in {first[usual]}; all questions must have the same number, "
-            "unless ragged_rows = 'drop' leaves out those with another number than most."
-        )
-    left_out = sum(counts.values()) - counts[usual]
-    warnings.warn(
-        f"{name_of(path)}: {left_out:,} questions were left out, because they have not {usual} choices, as "
-        f"{first[other]}.",
-        stacklevel=3,
-    )
-    return Examples(question for question in questions if len(question.choices) == usual)
-
-
 def _forms(labelled: bool) -> list[Form[ChoiceQuestion]]:
-    def of(make: Any) -> Any:
-        return lambda row: make(row, labelled)
+    def read(row: TableRow) -> Iterator[ChoiceQuestion]:
+        yield _of_question(row, labelled)
 
     numbered = "|".join(f"{name}{start}" for name in _NUMBERED for start in (0, 1))
     return [
-        Form("RACE, a row a passage", ("questions", "options", "answers"), of(_of_passage)),
-        Form("a row a question", ("question", "|".join(_CHOICES)), of(_of_question)),
-        Form("a row a question, a column a choice", ("question", numbered), of(_of_question)),
+        Form("a row a question", ("question", "|".join(_CHOICES)), read),
+        Form("a row a question, a column a choice", ("question", numbered), read),
     ]
 
 
 def _of_folder(path: Path, labelled: bool) -> Iterator[ChoiceQuestion]:
     for file in sorted(path.rglob("*.txt")):
-        row = _Passage(file, 1, read_json(file, cure=_CURE))
+        passage = read_json(file, cure=_CURE)
+        names = ("questions", "options", "answers") if labelled else ("questions", "options")
+        columns = [passage.get(name) for name in names]
+        if not all(isinstance(column, list) for column in columns) or len({*map(len, columns)}) != 1:
+            raise ValueError(f"{file}: {', '.join(names)} must be lists of the same length; {_CURE}.")
         group = "" if file.parent == path else file.parent.name
-        yield from (dataclasses.replace(question, group=group) for question in _of_passage(row, labelled))
+        for number, (question, options, *answer) in enumerate(zip(*columns)):
+            label = answer[0] if answer else None
+            place = f"{file}, question {number}"
+            yield _checked(place, passage.get("article"), question, options, label, labelled, group)
 
 
-class _Passage(TableRow):
-    """The only object of a file."""
-
-    @property
-    def where(self) -> str:
-        """The file."""
-        return str(self.source)
-
-
-def _of_passage(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
-    names = ("questions", "options", "answers") if labelled else ("questions", "options")
-    fields = [row.fields.get(name) for name in names]
-    if not all(isinstance(field, list) for field in fields) or len({len(field or ()) for field in fields}) != 1:
-        raise ValueError(
-            f"{row.where}: `questions`, `options` and `answers` must be lists of the same length; {_CURE}."
-        )
-    answers = row.fields.get("answers") or [None] * len(fields[0] or ())
-    for number, (question, options, answer) in enumerate(zip(*(field or () for field in fields[:2]), answers)):
-        place = f"{row.where}, question {number}"
-        yield _checked(row, row.fields.get("article"), question, options, answer, labelled, place)
-
-
-def _of_question(row: TableRow, labelled: bool) -> Iterator[ChoiceQuestion]:
+def _of_question(row: TableRow, labelled: bool) -> ChoiceQuestion:
     if "premise" in row.fields:  # of COPA, whose `question` is no question
         raise ValueError(f"{row.where}: `premise` is not read; {_CURE}.")
     context, choices = value_of(row.fields, *_CONTEXT), value_of(row.fields, *_CHOICES)
     choices = _numbered(row.fields) if choices is None else choices
-    label = value_of(row.fields, *_LABEL)
-    yield _checked(row, "" if context is None else context, row.fields["question"], choices, label, labelled)
+    label, name = value_of(row.fields, *_LABEL), str(value_of(row.fields, "example_id", "id"))
+    # RACE's passages have names that begin with their group.
+    group = next((group for group in ("middle", "high") if name.startswith(group)), "")
+    context = "" if context is None else context
+    return _checked(row.where, context, row.fields["question"], choices, label, labelled, group)
 
 
 def _numbered(fields: Mapping[str, Any]) -> list[Any]:
@@ -139,60 +103,33 @@ def _numbered(fields: Mapping[str, Any]) -> list[Any]:
 
 
 def _checked(
-    row: TableRow, context: Any, question: Any, choices: Any, label: Any, labelled: bool, place: str | None = None
+    place: str, context: Any, question: Any, choices: Any, label: Any, labelled: bool, group: str
 ) -> ChoiceQuestion:
-    place, texts = place or row.where, [] if isinstance(choices, str | Mapping) else list(choices or [])
+    texts = [] if isinstance(choices, str | Mapping) else list(choices or [])
     if not isinstance(context, str) or not isinstance(question, str):
         raise ValueError(f"{place}: passage and question must be strings; {_CURE}.")
     if len(texts) < 2 or not all(isinstance(choice, str) for choice in texts):
         raise ValueError(f"{place}: there must be at least two choices, all of them strings; {_CURE}.")
-    index, is_number = _index(place, label, texts)
+    index = _index(place, label, texts)
     if index is None and (labelled or label not in (None, "", _UNKNOWN)):
-        raise _wrong_answer(place, len(texts), label)
-    kind = _Numbered if is_number else ChoiceQuestion
-    return kind(place, context, question, tuple(texts), _UNKNOWN if index is None else index, _group_of(row))
+        letters = string.ascii_uppercase[: len(texts)]
+        raise ValueError(
+            f"{place}: the answer must be a number from 0 to {len(texts) - 1}, or a letter from A to {letters[-1]}, "
+            f"or one of the choices. Received: {label!r}."
+        )
+    return ChoiceQuestion(place, context, question, tuple(texts), _UNKNOWN if index is None else index, group)
 
 
-class _Numbered(ChoiceQuestion):
-    """A question whose answer was given as a number; only the whole file shows whether they count from 0 or from 1."""
-
-
-def _wrong_answer(place: str, count: int, label: Any) -> ValueError:
-    letters = string.ascii_uppercase[:count]
-    return ValueError(
-        f"{place}: the answer must be a number from 0 to {count - 1}, or a letter from A to {letters[-1]}, "
-        f"or one of the choices. Received: {label!r}."
-    )
-
-
-def _counted(questions: Examples[ChoiceQuestion]) -> tuple[Examples[ChoiceQuestion], str]:
-    """The questions with answers from 0, and a remark if they were counted from 1.
-
-    They were if all numbers from 1 to that of the choices occur, and no 0.
-    """
-    labels: set[int] = set()
-    beyond: ChoiceQuestion | None = None
-    for one in questions:
-        if isinstance(one, _Numbered):
-            labels.add(one.label)
-            beyond = one if beyond is None and one.label == len(one.choices) else beyond
-    if beyond is None:
-        return questions, ""
-    if labels != set(range(1, beyond.label + 1)):
-        raise _wrong_answer(beyond.id, len(beyond.choices), beyond.label)
-    moved = (dataclasses.replace(one, label=one.label - 1) if isinstance(one, _Numbered) else one for one in questions)
-    return Examples(moved), ", answers counted from 1"
-
-
-def _index(place: str, label: Any, texts: list[str]) -> tuple[int | None, bool]:
-    """Which choice a label means by its text, letter or number, None if none; and whether it is a number."""
+def _index(place: str, label: Any, texts: list[str]) -> int | None:
+    """Which choice a label means by its text, letter or number; None if none."""
     matches = {index for index, text in enumerate(texts) if text == label}
     if isinstance(label, str) and len(label) == 1 and label.isascii() and label.isalpha():
         matches |= {string.ascii_uppercase.index(label.upper())} & set(range(len(texts)))
-    number = int(label) if _is_number(label) and 0 <= int(label) <= len(texts) else None
-    if len(matches | ({number} - {None})) > 1:
+    if _is_number(label) and 0 <= int(label) < len(texts):
+        matches.add(int(label))
+    if len(matches) > 1:
         raise ValueError(f"{place}: the answer {label!r} may be a choice or its number; give its letter.")
-    return (number, True) if number is not None else (min(matches, default=None), False)
+    return min(matches, default=None)
 
 
 def _is_number(label: Any) -> bool:
@@ -200,9 +137,3 @@ def _is_number(label: Any) -> bool:
     if isinstance(label, str):
         return label.strip().isdecimal()
     return type(label) is int or (isinstance(label, float) and label.is_integer())
-
-
-def _group_of(row: TableRow) -> str:
-    """`middle` or `high`, with which names of RACE's passages begin."""
-    name = str(value_of(row.fields, "example_id", "id"))
-    return next((group for group in ("middle", "high") if name.startswith(group)), "")

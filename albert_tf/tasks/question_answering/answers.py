@@ -105,14 +105,10 @@ class SpanScores:
         return cls(starts, start_scores, ends[:, None], end_scores[:, None], no_answer, is_relative=True)
 
     @classmethod
-    def concatenate(cls, parts: Sequence["SpanScores"]) -> "SpanScores":
-        """Joins the windows of several batches."""
-        arrays = (np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS)
+    def joined(cls, parts: Sequence["SpanScores"], order: np.ndarray) -> "SpanScores":
+        """The windows of several batches, in this order."""
+        arrays = (np.concatenate([getattr(part, name) for part in parts])[order] for name in _ARRAYS)
         return cls(*arrays, is_relative=parts[0].is_relative)
-
-    def reordered(self, rows: np.ndarray) -> "SpanScores":
-        """The scores of some windows, by their indices."""
-        return SpanScores(*(getattr(self, name)[rows] for name in _ARRAYS), is_relative=self.is_relative)
 
 
 def _best(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -210,22 +206,13 @@ def _with_probabilities(candidates: Sequence[tuple[str, int, int, float, float]]
     )
 
 
-def apply_threshold(
-    answers: Mapping[str, Answer], threshold: float, *, reference_scoring: bool = False
-) -> dict[str, str]:
-    """The text of each answer, "" if its `no_answer_score` is above a threshold.
+def apply_threshold(answers: Mapping[str, Answer], threshold: float) -> dict[str, str]:
+    """The text of each answer by question id, "" if its `no_answer_score` is above a threshold.
 
-    Args:
-        answers: Answer by question id.
-        threshold: such as `best_f1.threshold` of `albert_tf.metrics.squad2_scores`.
-        reference_scoring: whether a score equal to the threshold also means no answer, as in the reference, although
-            the search for the threshold counts it as answered.
+    At the threshold it is an answer, unlike in the reference, whose search for the threshold counts it as one, too.
     """
     return {
-        question: answer.text
-        if answer.no_answer_score < threshold or (answer.no_answer_score == threshold and not reference_scoring)
-        else ""
-        for question, answer in answers.items()
+        question: answer.text if answer.no_answer_score <= threshold else "" for question, answer in answers.items()
     }
 
 
@@ -236,7 +223,7 @@ def span_scores(windows: QuestionWindows, computed: Iterable[Computed]) -> tuple
         SpanScores of the W windows, and for each question the logarithm of what a start's probability times an end's is
         divided by, float64 [Q].
     """
-    order, parts, totals = [], [], np.zeros([len(windows), 2])  # logarithms of the sums of all starts, and of all ends
+    rows, parts, totals = [], [], np.zeros([len(windows), 2])  # logarithms of the sums of all starts, and of all ends
     for part in computed:
         p_mask = part.batch["p_mask"]
         if "start_logits" in part.outputs:  # a beam head gives probabilities in each window, and windows count alike
@@ -244,7 +231,7 @@ def span_scores(windows: QuestionWindows, computed: Iterable[Computed]) -> tuple
                 logits = np.where(p_mask == 0, part.outputs[name], IMPOSSIBLE).astype(np.float64)
                 totals[part.rows, edge] = np.logaddexp.reduce(logits, axis=1)
         parts.append(SpanScores.from_outputs(part.outputs, p_mask=p_mask))
-        order.append(part.rows)
-    scores = SpanScores.concatenate(parts).reordered(np.argsort(np.concatenate(order), kind="stable"))
+        rows.append(part.rows)
+    scores = SpanScores.joined(parts, np.argsort(np.concatenate(rows)))
     first_windows = np.searchsorted(windows.question, np.arange(len(windows.questions)))
     return scores, np.logaddexp.reduceat(totals, first_windows, axis=0).sum(axis=1)

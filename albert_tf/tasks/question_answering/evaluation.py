@@ -58,10 +58,7 @@ class AnswerEvaluation:
         """Whether all questions have the same answer, such as none."""
         return len(set(self.texts.values())) == 1
 
-    @property
-    def notes(self) -> list[str]:
-        """None: all scores are defined."""
-        return []
+    notes = ()  # all scores are defined
 
     @property
     def constant_score(self) -> ConstantScore | None:

@@ -38,15 +38,23 @@ def read_questions(
         ValueError: the file is in none of these forms, has no questions, has two questions of one id or an empty
             passage, or an answer is misplaced; the message names the file and the question.
     """
-    path, answered = Path(path), _Answered()
-    form, rows = read_examples(path, answered.forms, table or TableFormat(), "question answering")
+    path = Path(path)
+    form, rows = read_examples(path, _FORMS, table or TableFormat(), "question answering")
     questions, seen, wrong, ambiguous = Examples[Question](), set(), [], 0
+    known: dict[bool, str] = {}  # where the first question with and without answers, or their absence, is
     for row, question in rows:
+        is_known = row.fields.get("is_impossible") in _IMPOSSIBLE or any(name in row.fields for name in _ANSWER)
+        known.setdefault(is_known, row.where)
+        if len(known) == 2:
+            raise ValueError(
+                f"{known[False]}: the question has no `answers`, unlike that of {known[True]}; correct it, or give an "
+                "empty list if the passage has no answer."
+            )
         if question.id in seen:
             raise ValueError(f"{row.where}: the id {question.id!r} is that of an earlier question; give each its own.")
         seen.add(question.id)
         starts = _starts_in_passage(question)
-        ambiguous += bool(starts) and question.starts[0] == _UNKNOWN and _is_ambiguous(question, starts[0])
+        ambiguous += question.starts[:1] == (_UNKNOWN,) and question.context.count(question.answers[0]) > 1
         if -1 in starts:
             wrong.append(f"{row.where} ({question.answers[starts.index(-1)][:30]!r})")
         questions.append(dataclasses.replace(question, starts=starts))
@@ -57,45 +65,33 @@ def read_questions(
             f"{wrong[0]}: the answer is not in its passage at `answer_start`, one of {len(wrong):,} such questions; "
             "correct them, or set `misplaced_answers` to 'drop'."
         )
-    searched = f"; {ambiguous:,} answers without a start occur again, or within words" if ambiguous else ""
+    searched = f"; {ambiguous:,} answers without a start occur again" if ambiguous else ""
     questions.form = f"{len(questions):,} questions ({form}{searched})"
     return questions
 
 
-class _Answered:
-    """The forms of questions; it knows whether the questions of a file have answers."""
+def _of_article(row: TableRow) -> Iterator[tuple[TableRow, Question]]:
+    for number, paragraph in enumerate(_list(row, "paragraphs")):
+        yield from _of_paragraph(_inner(row, paragraph, f"paragraphs[{number}]"))
 
-    def __init__(self):
-        self._known: dict[bool, str] = {}  # where the first question with and without an answer column is
-        context, answer = "|".join(_CONTEXT), "|".join(_ANSWER)
-        self.forms = (
-            Form("SQuAD, one row an article", ("paragraphs",), self._of_article),
-            Form("SQuAD, one row a paragraph", (context, "qas"), self._of_paragraph),
-            Form("SQuAD, one row a question", (context, "question", answer), self._of_row),
-            Form("questions without answers", (context, "question"), self._of_row),
-        )
 
-    def _of_article(self, row: TableRow) -> Iterator[tuple[TableRow, Question]]:
-        for number, paragraph in enumerate(_list(row, "paragraphs")):
-            yield from self._of_paragraph(_inner(row, paragraph, f"paragraphs[{number}]"))
+def _of_paragraph(row: TableRow) -> Iterator[tuple[TableRow, Question]]:
+    context = _context(row)
+    for number, content in enumerate(_list(row, "qas")):
+        question = _inner(row, content, f"qas[{number}]")
+        yield question, _question(question, context)
 
-    def _of_paragraph(self, row: TableRow) -> Iterator[tuple[TableRow, Question]]:
-        context = _context(row)
-        for number, content in enumerate(_list(row, "qas")):
-            question = _inner(row, content, f"qas[{number}]")
-            is_known = question.fields.get("is_impossible") in _IMPOSSIBLE or any(
-                name in question.fields for name in _ANSWER
-            )
-            self._known.setdefault(is_known, question.where)
-            if len(self._known) == 2:
-                raise ValueError(
-                    f"{self._known[False]}: the question has no `answers`, unlike that of {self._known[True]}; correct "
-                    "it, or give an empty list if the passage has no answer."
-                )
-            yield question, _question(question, context)
 
-    def _of_row(self, row: TableRow) -> Iterator[tuple[TableRow, Question]]:
-        yield row, _question(row, _context(row), str(row.line - 1))
+def _of_row(row: TableRow) -> Iterator[tuple[TableRow, Question]]:
+    yield row, _question(row, _context(row), str(row.line - 1))
+
+
+_FORMS = (
+    Form("SQuAD, one row an article", ("paragraphs",), _of_article),
+    Form("SQuAD, one row a paragraph", ("|".join(_CONTEXT), "qas"), _of_paragraph),
+    Form("SQuAD, one row a question", ("|".join(_CONTEXT), "question", "|".join(_ANSWER)), _of_row),
+    Form("questions without answers", ("|".join(_CONTEXT), "question"), _of_row),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,29 +174,19 @@ def _integer(start: Any) -> int | None:
 
 def _starts_in_passage(question: Question) -> tuple[int, ...]:
     """The starts, -1 for answers that are not in the passage there."""
-    return tuple(
-        _search(question.context, answer)
-        if answer and start == _UNKNOWN
-        else start
-        if answer and start >= 0 and question.context.startswith(answer, start)
-        else -1
-        for answer, start in zip(question.answers, question.starts)
-    )
+
+    def start_of(answer: str, start: int) -> int:
+        if start == _UNKNOWN:
+            return _search(question.context, answer)
+        return start if answer and start >= 0 and question.context.startswith(answer, start) else -1
+
+    return tuple(map(start_of, question.answers, question.starts))
 
 
 def _search(context: str, answer: str) -> int:
     """Where an answer is in a passage: best as words of its own, then at the start of a word, then anywhere; or -1."""
-    starts = [match.start() for match in re.finditer(f"(?={re.escape(answer)})", context)]
-    return min(starts, key=lambda start: (_word_rank(context, start, len(answer)), start), default=-1)
-
-
-def _word_rank(context: str, start: int, length: int) -> int:
-    """2 within a word, 1 at its start, 0 if a word ends with it, too."""
-    before, after = context[start - 1 : start], context[start + length : start + length + 1]
-    return 2 if before.isalnum() and context[start].isalnum() else int(after.isalnum())
-
-
-def _is_ambiguous(question: Question, start: int) -> bool:
-    """Whether a searched answer occurs again, or within a word."""
-    answer, context = question.answers[0], question.context
-    return start >= 0 and (context.count(answer) > 1 or _word_rank(context, start, len(answer)) == 2)
+    if not answer:
+        return -1
+    text, before = re.escape(answer), r"(?<!\w)" if answer[0].isalnum() else ""
+    matches = (re.search(pattern, context) for pattern in (rf"{before}{text}(?!\w)", before + text, text))
+    return next((match.start() for match in matches if match), -1)

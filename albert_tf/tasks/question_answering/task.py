@@ -4,8 +4,6 @@ Letters: Q questions, W windows, B rows of a batch, L sequence.
 """
 
 import dataclasses
-import itertools
-import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +12,7 @@ import numpy as np
 
 from albert_tf.data.finetuning.stored_rows import StoredRows
 from albert_tf.data.finetuning.tables import listed
-from albert_tf.files.atomic import atomic_open
+from albert_tf.files.atomic import write_json
 from albert_tf.tasks.learned import Compute, LabelledRows, LearnedTask
 from albert_tf.tasks.outputs import INTEGER, NUMBER, STRING, TensorSpec, as_bytes
 from albert_tf.tasks.predictions import AnswerPrediction
@@ -162,9 +160,7 @@ class QuestionAnswering(LearnedTask[QuestionSettings]):
             scores = {question: answer.no_answer_score for question, answer in evaluation.answers.items()}
             files[f"{path.stem}_no_answer.json"] = scores
         for name, content in files.items():
-            parts = json.JSONEncoder(indent=1, ensure_ascii=False, default=dataclasses.asdict).iterencode(content)
-            with atomic_open(path.with_name(name)) as file:
-                file.writelines(part.encode("utf-8", "surrogatepass") for part in itertools.chain(parts, ["\n"]))
+            write_json(path.with_name(name), content, indent=1, ensure_ascii=False, default=dataclasses.asdict)
 
 
 def _is_misplaced(question: Question) -> bool:

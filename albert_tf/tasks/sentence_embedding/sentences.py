@@ -82,7 +82,6 @@ def read_sentences(
     columns: Columns,
     table: TableFormat,
     negative: str | None = None,
-    positive_label: str | None = None,
     largest_label: float | None = None,
 ) -> SentenceRows:
     """Reads a table (see `tables.read_rows`) of sentences.
@@ -92,14 +91,13 @@ def read_sentences(
         columns: `pair` is the column of similar sentences; None: see `known_columns`.
         table: TableFormat.
         negative: column of sentences that differ.
-        positive_label: of the rows to read, if not all of them; the others are left out.
         largest_label: labels are numbers from 0 to this one, by which they are divided. None: labels are not read.
 
     Raises:
-        ValueError: as `read_rows`; or no row is left, or a label is not a number from 0 to the largest.
+        ValueError: as `read_rows`; or there is no row, or a label is not a number from 0 to the largest.
     """
     columns = known_columns(path, columns, table)
-    sentences, similarities, labels = StoredRows[str](), array.array("f"), set()
+    sentences, similarities = StoredRows[str](), array.array("f")
     names = [(columns.text, "--text-column"), (str(columns.pair), "--pair-column")]
     names += [] if negative is None else [(negative, "--set negative_column")]
     left_out, has_answers = 0, "answer" in (columns.label, *(name for name, _ in names))
@@ -108,11 +106,7 @@ def read_sentences(
             left_out += 1
             continue
         texts = [row.text(*name) for name in names]
-        label = "" if positive_label is None and largest_label is None else label_of(row, columns)
-        if positive_label is not None:
-            labels.add(label)
-            if label != positive_label:
-                continue
+        label = "" if largest_label is None else label_of(row, columns)
         similarity = 0.0 if largest_label is None else as_number(label) / largest_label
         if not 0 <= similarity <= 1:  # false for NaN
             raise ValueError(
@@ -123,8 +117,7 @@ def read_sentences(
             sentences.append(text)
         similarities.append(similarity)
     if not similarities:
-        known = f" with the label {positive_label!r}; its labels are {listed(sorted(labels))}" if labels else ""
-        raise ValueError(f"{name_of(path)} has no rows{known}; is it the right file?")
-    facts = [f"{len(similarities):,} rows of {', '.join(column for column, _ in names)}", *describe_table(path, table)]
+        raise ValueError(f"{name_of(path)} has no rows; is it the right file?")
+    facts = [f"{len(similarities):,} rows of {', '.join(name for name, _ in names)}", *describe_table(path, table)]
     facts += [f"{left_out:,} not accepted left out"] if left_out else []
     return SentenceRows(sentences, len(names), np.array(similarities, np.float32), ", ".join(facts))

@@ -15,7 +15,6 @@ class EmbeddingSettings(TableSettings):
             devices, each compares its own part of a batch.
         negative_column: column of sentences that differ from the others of their row.
         largest_label: labels to train on are similarities from 0 to this number.
-        dev_label_column: column of similarities to evaluate on. None: `label_column`.
         normalize: whether embeddings have length 1. None: as in the pretrained model, by default not.
         pooling: `"mean"`, `"cls"`, `"max"` or `"mean_sqrt_len"`, see AlbertForSentenceEmbedding. None: as in the
             pretrained model, by default the mean.
@@ -24,7 +23,6 @@ class EmbeddingSettings(TableSettings):
     objective: Objective = "similarity"
     negative_column: str | None = None
     largest_label: float = pydantic.Field(default=1.0, gt=0)
-    dev_label_column: str | None = None
     normalize: bool | None = None
     pooling: Pooling | None = None
 
@@ -35,9 +33,8 @@ class EmbeddingSettings(TableSettings):
                 "`main_score` must be 'spearman' or 'pearson' for sentence embeddings. Received: "
                 f"main_score={self.main_score!r}."
             )
-        for name in ("negative_column", "positive_label"):
-            if getattr(self, name) is not None and self.objective == "similarity":
-                raise ValueError(
-                    f"`{name}` must be None with objective='similarity', which does not use it; 'ranking' and "
-                    f"'triplet' do. Received: {name}={getattr(self, name)!r}."
-                )
+        if self.negative_column is not None and self.objective == "similarity":
+            raise ValueError(
+                "`negative_column` must be None with objective='similarity', which does not use it; 'ranking' and "
+                f"'triplet' do. Received: negative_column={self.negative_column!r}."
+            )

@@ -4,20 +4,12 @@ Letters: N examples, B texts, L sequence, D hidden.
 """
 
 import dataclasses
-import hashlib
 import itertools
-import math
-import os
-import pathlib
-import tempfile
-from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from albert_tf.data.finetuning.classification import LabelledTexts, read_texts
 from albert_tf.data.finetuning.encoded import encode_texts
-from albert_tf.data.finetuning.stored_rows import StoredRows
-from albert_tf.files.atomic import could_not_write
 from albert_tf.metrics import cosines
 from albert_tf.tasks.learned import LearnedTask
 from albert_tf.tasks.multiple_choice.choices import EncodedChoices
@@ -60,22 +52,15 @@ class SentenceEmbedding(LearnedTask[EmbeddingSettings]):
         return {_EMBEDDING: np.array(predictions, np.float32)}
 
     def decode_arrays(self, encoded, computed):
-        embeddings, sequences, pooled = {}, {}, {}
-        for part in map(self.with_embeddings, computed):
-            embeddings |= zip(part.rows.tolist(), part.outputs[_EMBEDDING])
-            sequences |= zip(part.rows.tolist(), part.outputs[_SEQUENCE])
-            pooled |= zip(part.rows.tolist(), part.outputs.get(_POOLED, ()))
-        rows = range(len(encoded))
-        arrays = self.arrays([embeddings[row] for row in rows])
-        arrays[_SEQUENCE] = self._padded(sequences, encoded.lengths)
-        return {**arrays, **({_POOLED: np.stack([pooled[row] for row in rows])} if pooled else {})}
-
-    def _padded(self, sequences: Mapping[int, np.ndarray], lengths: np.ndarray) -> np.ndarray:
-        """Outputs for the tokens of all texts, float32 [B, L, D]; padding is 0."""
-        array = np.zeros([len(lengths), int(lengths.max()), sequences[0].shape[-1]], np.float32)
-        for row, length in enumerate(lengths.tolist()):
-            array[row, :length] = sequences[row][:length]
-        return array
+        parts, lengths = [*map(self.with_embeddings, computed)], encoded.lengths
+        width = parts[0].outputs[_SEQUENCE].shape[-1]
+        sequences = np.zeros([len(lengths), int(lengths.max()), width], np.float32)  # [B, L, D]; padding is 0
+        for part in parts:
+            for row, values in zip(part.rows.tolist(), part.outputs[_SEQUENCE]):
+                sequences[row, : lengths[row]] = values[: lengths[row]]
+        names = [name for name in (_EMBEDDING, _POOLED) if name in parts[0].outputs]
+        arrays = {name: collect(iter(parts), name, len(lengths)).astype(np.float32) for name in names}
+        return {**arrays, _SEQUENCE: sequences}
 
     def specs(self, width):
         return {_EMBEDDING: TensorSpec(NUMBER, (None, width)), _SEQUENCE: TensorSpec(NUMBER, (None, None, width))}
@@ -91,13 +76,12 @@ class SentenceEmbedding(LearnedTask[EmbeddingSettings]):
             raise ValueError("`negative_column` must be given for the objective 'triplet'. Received: None.")
         if settings.objective == "similarity":
             return read_sentences(path, settings.columns, settings.table, largest_label=settings.largest_label)
-        return read_sentences(path, settings.columns, settings.table, settings.negative_column, settings.positive_label)
+        return read_sentences(path, settings.columns, settings.table, settings.negative_column)
 
     def read_dev(self, path) -> LabelledTexts:
         """Reads a table of pairs with numbers."""
-        settings = self.settings
-        columns = dataclasses.replace(settings.columns, label=settings.dev_label_column or settings.label_column)
-        pairs = read_texts(path, known_columns(path, columns, settings.table), settings.table)
+        table = self.settings.table
+        pairs = read_texts(path, known_columns(path, self.settings.columns, table), table)
         pairs.label_values()  # raises an error if one is not a number
         return pairs
 
@@ -119,13 +103,14 @@ class SentenceEmbedding(LearnedTask[EmbeddingSettings]):
 
     def evaluator(self, compute, data):
         """Compares pairs; each different sentence is computed once."""
-        sentences, numbers = _distinct(itertools.chain(data.texts, data.pairs or ()))
-        encoded = self.rows(sentences)
-        pairs, targets = numbers.reshape(2, -1), data.label_values()
+        sentences: dict[str, int] = {}  # and their numbers
+        numbers = [sentences.setdefault(text, len(sentences)) for text in itertools.chain(data.texts, data.pairs or ())]
+        encoded = self.rows([*sentences])
+        pairs, targets = np.reshape(numbers, (2, -1)), data.label_values()
 
         def evaluate() -> SimilarityEvaluation:
             computed = map(self.with_embeddings, compute(encoded, shows_progress=True))
-            embeddings = collect(computed, _EMBEDDING, len(encoded), _empty_on_disk)  # [N, D]
+            embeddings = collect(computed, _EMBEDDING, len(encoded))  # [N, D]
             parts = (pairs[:, start : start + _PAIRS_AT_ONCE] for start in range(0, len(targets), _PAIRS_AT_ONCE))
             similarities = np.concatenate([cosines(embeddings[first], embeddings[second]) for first, second in parts])
             return SimilarityEvaluation("regression", (), targets, similarities[:, None], self.main_score)
@@ -152,23 +137,3 @@ def _pooled(outputs: np.ndarray, mask: np.ndarray, pooling: str) -> np.ndarray:
         return np.where(mask > 0, outputs, -np.inf).max(axis=1)
     count = mask.sum(axis=1)
     return (outputs * mask).sum(axis=1) / (count if pooling == "mean" else np.sqrt(count))
-
-
-def _distinct(texts: Iterable[str]) -> tuple[StoredRows[str], np.ndarray]:
-    """The different ones of some texts, and for each text its number among them."""
-    stored = StoredRows(texts)
-    hashes = (hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in stored)
-    _, first, numbers = np.unique(np.fromiter(hashes, "S16"), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return StoredRows(stored[row] for row in first[order].tolist()), np.argsort(order)[numbers]
-
-
-def _empty_on_disk(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array in a temporary file, for embeddings, which take more memory than texts."""
-    with tempfile.TemporaryFile() as file:
-        if hasattr(os, "posix_fallocate"):  # otherwise a full disk kills the process when the array is written
-            try:
-                os.posix_fallocate(file.fileno(), 0, math.prod(shape) * dtype.itemsize)
-            except OSError as error:
-                raise could_not_write(pathlib.Path(tempfile.gettempdir()), error) from None
-        return np.asarray(np.memmap(file, dtype, shape=shape))

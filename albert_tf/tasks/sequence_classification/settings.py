@@ -16,6 +16,8 @@ from albert_tf.tasks.table import WindowsName
 
 DEFAULT_THRESHOLD = 0.5
 Threshold = float | Mapping[str, float]
+_OF_SEVERAL_LABELS = ("label_columns", "label_separator", "threshold")
+_OF_ONE_LABEL = ("class_weights", "label_smoothing", "positive_label")
 
 
 class ClassificationSettings(TableSettings):
@@ -30,6 +32,7 @@ class ClassificationSettings(TableSettings):
         threshold: where a text may have any number of labels, it has those with probabilities above this: a number, or
             numbers by label, 0.5 for the others. None: the number with the best F1 of all decisions on `dev`.
             `"per_label"`: for each label that with its best F1; labels of few texts get that of all.
+        positive_label: of two labels, the one that F1 is of; None: the second.
         labels: class names in order of their ids. None: the labels in the training examples, sorted.
         windows: for labels and numbers of single texts, split longer ones into windows, too. Each is trained on as a
             text with the same label; to predict, the logits of the windows of a text are joined by their `"mean"`, or
@@ -45,6 +48,7 @@ class ClassificationSettings(TableSettings):
     problem: Literal["classification", "multi_label", "regression"] = "classification"
     label_separator: str = pydantic.Field(default=",", min_length=1)
     threshold: float | dict[str, float] | Literal["per_label"] | None = None
+    positive_label: str | None = None
     labels: tuple[str, ...] | None = None
     windows: WindowsName | None = None
     doc_stride: int | None = pydantic.Field(default=None, ge=1)
@@ -63,38 +67,24 @@ class ClassificationSettings(TableSettings):
 
     def check(self) -> None:
         super().check()
-        if self.labels and self.problem == "regression":
-            raise ValueError(f"`labels` must be None where a number is predicted. Received: labels={self.labels}.")
-        if self.windows is not None and self.pair_column is not None:
-            raise ValueError(
-                f"`windows` must be left out for pairs of texts, whose ends are left out. Received: windows="
-                f"{self.windows!r}, pair_column={self.pair_column!r}."
-            )
-        if self.doc_stride is not None and self.windows is None:
-            raise ValueError(
-                "`doc_stride` must be left out without `windows`, whose starts it is the distance of. Received: "
-                f"doc_stride={self.doc_stride}."
-            )
-        if self.label_columns and (
-            self.label_column != "label" or len(set(self.label_columns)) < len(self.label_columns)
-        ):
+        several = "unless problem='multi_label', where a text may have any number of labels"
+        rules = [
+            ("labels", self.problem != "regression", "where a number is predicted"),
+            ("windows", self.pair_column is None, "for pairs of texts, whose ends are left out"),
+            ("doc_stride", self.windows is not None, "without `windows`, whose starts it is the distance of"),
+            *((name, self.problem == "multi_label", several) for name in _OF_SEVERAL_LABELS),
+            *((name, self.problem == "classification", "unless texts have one label each") for name in _OF_ONE_LABEL),
+        ]
+        for name, is_read, reason in rules:
+            value = getattr(self, name)
+            if not is_read and value not in (ClassificationSettings.model_fields[name].default, ()):
+                raise ValueError(f"`{name}` must be left out {reason}. Received: {name}={value!r}.")
+        columns = self.label_columns
+        if columns and (self.label_column != "label" or len(set(columns)) < len(columns)):
             raise ValueError(
                 "`label_columns` must name different columns, instead of `label_column`. Received: label_columns="
-                f"{self.label_columns}, label_column={self.label_column!r}."
+                f"{columns}, label_column={self.label_column!r}."
             )
-        for name in ("label_columns", "label_separator", "threshold") if self.problem != "multi_label" else ():
-            if getattr(self, name) != ClassificationSettings.model_fields[name].default:
-                raise ValueError(
-                    f"`{name}` must be left out unless problem='multi_label', where a text may have any number of "
-                    f"labels. Received: {name}={getattr(self, name)!r}."
-                )
-        for name in ("class_weights", "label_smoothing", "positive_label") if self.problem != "classification" else ():
-            default = ClassificationSettings.model_fields[name].default
-            if getattr(self, name) != default:
-                raise ValueError(
-                    f"`{name}` must be {default!r} unless texts have one label each. Received: "
-                    f"{name}={getattr(self, name)!r}."
-                )
         if self.labels is not None and isinstance(self.threshold, dict):
             thresholds_of(self.threshold, self.labels)  # raises
 

@@ -4,8 +4,8 @@ Letters: N texts.
 """
 
 import dataclasses
-import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 
 from albert_tf.metrics import ConstantScore, TagScores, tag_scores
 from albert_tf.metrics.entities import are_of_words, entity_scores, entity_tags, find_entities
@@ -21,14 +21,14 @@ class TagEvaluation:
     Attributes:
         tags, predictions: for each text, the tags of its words; without words, of its tokens.
         spans: for each text, start, exclusive end and label of the predicted entities, in characters.
-        expected: for each text, the same of its entities; None for a text of words, whose tags tell them.
+        expected: for each text, the same of its entities; None for texts of words, whose tags tell them.
         names: the model's tags.
     """
 
     tags: list[list[str]]
     predictions: list[list[str]]
     spans: list[list[tuple[int, int, str]]]
-    expected: list[list[tuple[int, int, str]] | None]
+    expected: list[list[tuple[int, int, str]]] | None
     names: Sequence[str]
 
     @classmethod
@@ -36,44 +36,31 @@ class TagEvaluation:
         cls, encoded: EncodedTags, tokens: Sequence[Sequence[str]], names: Sequence[str], tag_words: bool = False
     ) -> "TagEvaluation":
         """From the predicted tag of each token; `tag_words` as in TagSettings."""
-        tags, predictions, spans, expected, known = [], [], [], [], {}
-        of_entities = _entity_tags(names)
+        tags, predictions, spans, expected = [], [], [], []
         for text, offsets, labels, token_tags in zip(encoded.texts, encoded.spans, encoded.labels, tokens):
             if text.words is None:
-                first, units = range(len(offsets)), offsets
-                if tag_words:
-                    first, units = find_words(text.text, offsets)
+                first, units = find_words(text.text, offsets) if tag_words else (range(len(offsets)), offsets)
                 tags.append([names[labels[token]] if labels[token] >= 0 else OUTSIDE for token in first])
-                predictions.append([token_tags[token] for token in first])
+                expected.append(_trimmed(text.text, text.spans))
             else:
-                units = list(text.words)
-                tags.append([known.setdefault(tag, tag) for tag in text.tags])  # an object for each tag, not word
-                first = first_tokens(text, offsets)
-                predictions.append(_of_all_words([None if token is None else token_tags[token] for token in first]))
-            entities = find_entities(of_entities(predictions[-1]))
+                first, units = first_tokens(text, offsets), text.words
+                tags.append([*map(sys.intern, text.tags)])  # an object for each tag, not word
+            predictions.append([OUTSIDE if token is None else token_tags[token] for token in first])
+            entities = find_entities(_of_entities(names, predictions[-1]))
             edges = [(int(units[a][0]), int(units[b - 1][1]), label) for label, a, b in entities]
-            predicted_spans, true_spans = (
-                [(*trim_span(text.text, start, end), label) for start, end, label in each]
-                for each in (edges, text.spans)
-            )
-            spans.append(predicted_spans)
-            expected.append(true_spans if text.words is None else None)
-        return cls(tags, predictions, spans, expected, names)
+            spans.append(_trimmed(text.text, edges))
+        return cls(tags, predictions, spans, expected or None, names)
 
     @property
     def scores(self) -> TagScores:
         """Scores of entities and tags; an entity in a text without words is right if its characters are."""
-        of_entities = _entity_tags(self.names)
-        scores = tag_scores(list(map(of_entities, self.tags)), list(map(of_entities, self.predictions)))
-        if all(row is None for row in self.expected):
+        tags, predictions = ([_of_entities(self.names, row) for row in each] for each in (self.tags, self.predictions))
+        scores = tag_scores(tags, predictions)
+        if self.expected is None:
             return scores
-        pairs = [
-            (find_entities(of_entities(tags)), find_entities(of_entities(predictions)))
-            if expected is None
-            else tuple([(label, start, end) for start, end, label in each] for each in (expected, spans))
-            for tags, predictions, spans, expected in zip(self.tags, self.predictions, self.spans, self.expected)
-        ]
-        expected, predicted = zip(*pairs)
+        expected, predicted = (
+            [[(label, start, end) for start, end, label in row] for row in each] for each in (self.expected, self.spans)
+        )
         return entity_scores(expected, predicted, scores.accuracy)
 
     @property
@@ -101,26 +88,11 @@ class TagEvaluation:
         return ConstantScore.of_labels((tag for row in self.tags for tag in row), "accuracy of the most frequent tag")
 
 
-def _entity_tags(names: Sequence[str]) -> Callable[[Sequence[str]], list[str]]:
-    """A function that gives tags as `find_entities` reads them; a tag may be of the data alone."""
+def _of_entities(names: Sequence[str], row: Sequence[str]) -> list[str]:
+    """Tags as `find_entities` reads them; a tag may be of the data alone."""
     tags = dict(zip(names, entity_tags(names)))
-    return lambda row: [tags.get(tag, tag) for tag in row]
+    return [tags.get(tag, tag) for tag in row]
 
 
-def _of_all_words(tags: Sequence[str | None]) -> list[str]:
-    """The tags of words, where None stands for one without tokens: it continues the entity around it, if any.
-
-    Example:
-
-    >>> _of_all_words(["B-PER", None, "I-PER", None, "O"])
-    ['B-PER', 'I-PER', 'I-PER', 'O', 'O']
-    """
-    complete = []
-    for index, tag in enumerate(tags):
-        if tag is None:
-            before = complete[-1] if complete else OUTSIDE
-            after = next((other for other in tags[index:] if other is not None), OUTSIDE)
-            is_inside = [(start, end) for _, start, end in find_entities([before, after])] == [(0, 2)]
-            tag = re.sub("^[EL]-", "I-", after) if is_inside else OUTSIDE
-        complete.append(tag)
-    return complete
+def _trimmed(text: str, spans: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    return [(*trim_span(text, start, end), label) for start, end, label in spans]

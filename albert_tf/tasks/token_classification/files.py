@@ -1,10 +1,9 @@
 """Reads tagged texts: rows of words and tags or of labelled spans, and files with a word or a character a line."""
 
 import dataclasses
-import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,16 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import TableRow, check_exists, is_table, listed, read_rows
 from albert_tf.files.encodings import text_lines
 from albert_tf.files.origins import name_of, where
+from albert_tf.metrics.entities import find_entities
 from albert_tf.tasks.token_classification.tagged import OUTSIDE, TAG, TaggedText
 
 _WORDS, _TAGS = ("words", "tokens"), ("tags", "ner_tags", "labels", "pos_tags", "upos")
 _SPANS = ("spans", "entities", "ents", "label", "labels")
 # Tags of other styles, which would be taken for labels; and names of columns in a header.
 _MISWRITTEN = re.compile("[BIESLUM]([_:].*)?|.*[-_][BIESLUM]")
-_HEADERS = ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "ner tag", "entity", "ne", "pos", "upos")
-_LABELS = ("NE", "POS")  # of proper nouns in STTS, of possessive endings in Penn's
+_HEADERS = ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "entity")
 # Numbers of words in CoNLL-U, and those of contractions and of words that are not in the text.
 _NUMBER, _NO_WORD = re.compile(r"\d+([-.]\d+)?"), re.compile(r"\d+[-.]\d+")
-# In a last column of flags of spaces, or of references.
-_NO_TAG, _OUTSIDE_MARKS = re.compile(r"SpaceAfter=\w+|(?!\d+$)[\W\d_]+"), {"-", "_"}
 _ROWS_TO_LOOK_AT = 1000
 _START, _END = ("start", "start_offset"), ("end", "end_offset")
 _CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
@@ -45,7 +42,7 @@ def read_tagged(
             which are names or indices into `names`; or with `text` and `spans`, as Prodigy, doccano and spaCy write
             them, in characters. Any other suffix: a word per line, its tag in the last column; columns are separated by
             tabs, or by spaces in lines without tabs; an empty line ends a text; lines with "-DOCSTART-", and comments
-            in front of a text, which begin with "#", are skipped. Of CoNLL-U, words and UPOS are read. Where the words
+            in front of a text, which begin with "# ", are skipped. Of CoNLL-U, words and UPOS are read. Where the words
             are single characters, and some are spaces, as in KLUE-NER, entities are spans of characters.
         labelled: whether the file must have labels. Otherwise they are ignored and may be missing, and `.txt` has a
             text per line.
@@ -62,7 +59,8 @@ def read_tagged(
         forms = _forms(labelled, tags, left_out, _has_characters(path, table))
         form, rows = read_examples(path, forms, table, "token classification")
     elif not labelled and path.suffix.lower() == ".txt":
-        form, rows = "a text a line", _plain_texts(path, table)
+        lines = enumerate(text_lines(path, table.encoding), start=1)
+        form, rows = "a text a line", (TaggedText(where(path, n), line.strip()) for n, line in lines if line.strip())
     else:
         lines = _Lines(path, table, labelled)
         form, rows = lines.form, lines.texts(tags)
@@ -77,7 +75,7 @@ def read_tagged(
 
 
 class _Tags:
-    """Tags as they are written; it knows whether a file numbers them, and whether they have prefixes.
+    """Tags as they are written; it knows whether they have prefixes.
 
     Args:
         names: the tags in order, for files that number them.
@@ -85,42 +83,33 @@ class _Tags:
 
     def __init__(self, names: Sequence[str] | None = None):
         self._names = names
-        self._bare: tuple[str, str] | None = None  # the first tag without a prefix, and where it is
-        self._prefixed: tuple[str, str] | None = None
+        self._first: dict[bool, tuple[str, str]] = {}  # the first tag with a prefix, and without one, and their places
         self._has_outside = False
-        self.labels: set[str] = set()  # those without prefixes
 
-    def of(self, place_of: Callable[[int], str], tags: Sequence[Any]) -> list[str]:
-        """The tags of the words of a text; `place_of` names a word's place."""
-        names = [self._name(place_of, index, tag) for index, tag in enumerate(tags)]
-        for index, tag in enumerate(names):
-            if tag == OUTSIDE:
-                self._has_outside = True
-            elif TAG.fullmatch(tag):
-                self._prefixed = self._prefixed or (tag, place_of(index))
-            elif _MISWRITTEN.fullmatch(tag):
-                raise ValueError(
-                    f"{place_of(index)}: the tag {tag!r} must be written as B-label, I-label or O; convert the tags."
-                )
-            elif tag.lower() in _HEADERS and tag not in _LABELS and self._bare is None:
-                raise ValueError(f"{place_of(index)}: {tag!r} is the name of a column, not a tag; delete the line.")
-            else:
-                self._bare = self._bare or (tag, place_of(index))
-                self.labels.add(tag)
-        if self._bare and self._prefixed:
-            (bare, first), (tag, second) = self._bare, self._prefixed
-            raise ValueError(f"{first}: the tag {bare!r} has no prefix, unlike {tag!r} of {second}; correct it.")
-        return names
+    def name(self, place: str, tag: Any) -> str:
+        """The name of a tag; raises ValueError, which begins with its place, if it is none."""
+        if not isinstance(tag, str):
+            tag = self._of_number(place, tag)
+        if tag == OUTSIDE:
+            self._has_outside = True
+            return tag
+        has_prefix = TAG.fullmatch(tag) is not None
+        if not has_prefix and _MISWRITTEN.fullmatch(tag):
+            raise ValueError(f"{place}: the tag {tag!r} must be written as B-label, I-label or O; convert the tags.")
+        if tag.lower() in _HEADERS and not self._first:
+            raise ValueError(f"{place}: {tag!r} is the name of a column, not a tag; delete the line.")
+        self._first.setdefault(has_prefix, (tag, place))
+        if len(self._first) == 2:
+            (bare, first), (prefixed, second) = self._first[False], self._first[True]
+            raise ValueError(f"{first}: the tag {bare!r} has no prefix, unlike {prefixed!r} of {second}; correct it.")
+        return tag
 
     @property
     def are_of_entities(self) -> bool:
         """Whether tags are labels of entities without prefixes, beside O; without O they are parts of speech."""
-        return self._bare is not None and self._has_outside
+        return False in self._first and self._has_outside
 
-    def _name(self, place_of: Callable[[int], str], index: int, tag: Any) -> str:
-        if isinstance(tag, str):
-            return tag
-        place = place_of(index)
+    def _of_number(self, place: str, tag: Any) -> str:
         if type(tag) is not int:
             raise ValueError(f"{place}: a tag must be a name or a number. Received: {tag!r}.")
         if self._names is None:
@@ -144,26 +133,35 @@ def _forms(labelled: bool, tags: _Tags, left_out: list[str], has_characters: boo
     # Prodigy and Label Studio leave out spans where there are none.
     words, spans = "|".join(_WORDS), "|".join([*_SPANS, "_input_hash", "annotation_id"])
 
-    def is_left_out(row: TableRow) -> bool:
-        is_refused = row.is_rejected or (labelled and row.is_annotated is False)
-        left_out.extend([row.where] * is_refused)
-        return is_refused
+    def accepted(make: Callable[[TableRow], TaggedText]) -> Callable[[TableRow], Iterator[TaggedText]]:
+        def read(row: TableRow) -> Iterator[TaggedText]:
+            if row.is_rejected or (labelled and row.is_annotated is False):
+                left_out.append(row.where)
+            else:
+                yield make(row)
 
-    def of_words(row: TableRow) -> Iterator[TaggedText]:
-        if not labelled and "text" in row.fields and not _are_strings(value_of(row.fields, *_WORDS)):
-            yield from of_spans(row)  # such as Prodigy's, whose tokens are objects
-        elif not is_left_out(row):
-            yield _of_words(row, tags, labelled, _of_characters if has_characters else _joined)
+        return read
 
-    def of_spans(row: TableRow) -> Iterator[TaggedText]:
-        if not is_left_out(row):
-            yield _of_spans(row, (value_of(row.fields, *_SPANS) or []) if labelled else [])
+    def of_words(row: TableRow) -> TaggedText:
+        place, tokens, values = row.where, value_of(row.fields, *_WORDS), value_of(row.fields, *_TAGS)
+        if not labelled:
+            if "text" in row.fields and not _are_strings(tokens):  # such as Prodigy's, whose tokens are objects
+                return _of_spans(row, [])
+            values = [OUTSIDE] * len(tokens if isinstance(tokens, list) else ())
+        if not _are_strings(tokens) or not isinstance(values, list) or len(tokens) != len(values) or not tokens:
+            raise ValueError(f"{place}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
+        names = [tags.name(f"{place}, tags[{index}]", value) for index, value in enumerate(values)]
+        return (_of_characters if has_characters else _joined)(place, tokens, names)
 
-    tagged = [
-        Form(f"{'characters' if has_characters else 'words'} and tags", (words, "|".join(_TAGS)), of_words),
-        Form("texts and labelled spans", ("text", spans), of_spans),
+    def of_spans(row: TableRow) -> TaggedText:
+        return _of_spans(row, value_of(row.fields, *_SPANS) or [])
+
+    if not labelled:
+        return [Form("texts or words", (f"text|{words}",), accepted(of_words))]
+    return [
+        Form(f"{'characters' if has_characters else 'words'} and tags", (words, "|".join(_TAGS)), accepted(of_words)),
+        Form("texts and labelled spans", ("text", spans), accepted(of_spans)),
     ]
-    return tagged if labelled else [Form("texts or words", (f"text|{words}",), of_words)]
 
 
 def _has_characters(path: Path, table: TableFormat) -> bool:
@@ -177,20 +175,17 @@ def _are_strings(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(value, str) for value in values)
 
 
-def _of_words(row: TableRow, tags: _Tags, labelled: bool, make: Callable[..., TaggedText]) -> TaggedText:
-    words, values = value_of(row.fields, *_WORDS), value_of(row.fields, *_TAGS)
-    if not labelled:
-        values = [OUTSIDE] * len(words if isinstance(words, list) else ())
-    if not _are_strings(words) or not isinstance(values, list) or len(words) != len(values) or not words:
-        raise ValueError(f"{row.where}: `words` and `tags` must be lists of strings of the same length; {_CURE}.")
-    return make(row.where, words, tags.of(lambda index: f"{row.where}, tags[{index}]", values))
-
-
 def _joined(place: str, words: Sequence[str], tags: Sequence[str]) -> TaggedText:
     """A text of words with spaces between them."""
     ends = np.cumsum([len(word) + 1 for word in words]) - 1
     spans = tuple((int(end) - len(word), int(end)) for word, end in zip(words, ends))
     return TaggedText(place, " ".join(words), spans, tuple(tags))
+
+
+def _of_characters(place: str, characters: Sequence[str], tags: Sequence[str]) -> TaggedText:
+    """A text of characters, whose entities are spans."""
+    spans = tuple((start, end, label) for label, start, end in find_entities(tags))
+    return TaggedText(place, "".join(characters), spans=spans)
 
 
 def _of_spans(row: TableRow, values: Any) -> TaggedText:
@@ -223,16 +218,6 @@ def _span(place: str, value: Any) -> tuple[int, int, str]:
     return parts[0], parts[1], str(parts[2])
 
 
-def _plain_texts(path: Path, table: TableFormat) -> Iterator[TaggedText]:
-    lines = (line.strip() for line in text_lines(path, table.encoding) if line.strip())
-    are_tagged = number = 0
-    for number, line in enumerate(lines, start=1):
-        are_tagged += len(line.split()) > 1 and TAG.fullmatch(line.split()[-1]) is not None
-        yield TaggedText(f"{path}, text {number}", line)
-    if number and are_tagged == number:
-        raise ValueError(f"{path} has a word and its tag in each line; rename it to .conll, or give a text per line.")
-
-
 class _Lines:
     """A file with a word and its tag, or a character and its tag, in each line.
 
@@ -243,47 +228,38 @@ class _Lines:
     """
 
     def __init__(self, path: Path, table: TableFormat, labelled: bool):
-        self._path, self._table, self._labelled, self._columns = path, table, labelled, 0
+        self._path, self._table, self._labelled = path, table, labelled
         first = list(itertools.islice(self._lines(), _ROWS_TO_LOOK_AT))
         # A space is no word of other files.
         self._is_characters = any(line.startswith(" \t") for line in first)
-        rows = [_fields(line) for line in first if line.strip() and line[0] != "#"]
-        rows = [row for row in rows if row[0] != "-DOCSTART-"]
+        rows = [_fields(line) for line in first if line.strip() and not line.startswith(("#", "-DOCSTART-"))]
         self._is_conllu = bool(rows) and all(len(row) == 10 and _NUMBER.fullmatch(row[0]) for row in rows)
+        self._comment = "#" if self._is_conllu else "# "
+        self._columns = 2 if self._is_characters else len(rows[0]) if rows else 0
+        self.form = f"a word a line, {self._columns} columns"
         if self._is_conllu:
             self.form = "CoNLL-U, words and UPOS"
-            return
-        last = {row[-1] for row in rows if len(row) > 1}
-        if labelled and last - _OUTSIDE_MARKS and all(map(_NO_TAG.fullmatch, last)):
-            raise ValueError(
-                f"{path} has no tags in the last column, but {listed(sorted(last))}, such as flags of spaces; remove "
-                "it, so that the tag of each word is in the last column."
-            )
-        rows = rows[:4]
-        if len(rows) > 1 and len(rows[0]) > 2 and [row[0] for row in rows] == [str(n + 1) for n in range(len(rows))]:
+        elif self._is_characters:
+            self.form = "a character a line, as in KLUE-NER"
+        elif self._columns > 2 and len(rows) > 1 and [row[0] for row in rows[:4]] == list("1234")[: len(rows)]:
             raise ValueError(f"{path} numbers its words in the first column; remove it, and keep the word and its tag.")
-        columns = len(rows[0]) if rows else 0
-        self.form = "a character a line, as in KLUE-NER" if self._is_characters else f"a word a line, {columns} columns"
 
     def texts(self, tags: _Tags) -> Iterator[TaggedText]:
         """The texts of the file."""
-        make: Callable[..., TaggedText] = _of_characters if self._is_characters else _joined
+        make = _of_characters if self._is_characters else _joined
         words: list[str] = []
-        word_tags: list[str] = []
-        numbers: list[int] = []
+        names: list[str] = []
+        place = ""
         for number, line in enumerate(itertools.chain(self._lines(), [""]), start=1):
             if self._ends_text(line):
                 if words:
-                    places = functools.partial(self._place, numbers)
-                    yield make(places(0), words, tags.of(places, word_tags))
-                words, word_tags, numbers = [], [], []
-            elif unit := self._unit(number, line, bool(words), tags):
+                    yield make(place, words, names)
+                words, names = [], []
+            elif unit := self._unit(number, line, bool(words)):
+                here = where(self._path, number)
+                place = place if words else here
                 words.append(unit[0])
-                word_tags.append(unit[1])
-                numbers.append(number)
-
-    def _place(self, numbers: Sequence[int], index: int) -> str:
-        return where(self._path, numbers[index])
+                names.append(tags.name(here, unit[1]))
 
     def _lines(self) -> Iterator[str]:
         return (line.rstrip("\r\n") for line in text_lines(self._path, self._table.encoding))
@@ -293,28 +269,24 @@ class _Lines:
             return not line or line.startswith(("## ", "##\t"))
         return not line.strip() or line.startswith("-DOCSTART-")
 
-    def _unit(self, number: int, line: str, is_inside: bool, tags: _Tags) -> tuple[str, str] | None:
+    def _unit(self, number: int, line: str, is_inside: bool) -> tuple[str, str] | None:
         """The word or character of a line and its tag; None for a comment."""
-        fields = line.split("\t") if self._is_characters else _fields(line)
-        if self._is_conllu:
-            if line.startswith("#") or _NO_WORD.fullmatch(fields[0]):
-                return None
-            fields = [fields[1], fields[3]] if len(fields) == 10 else fields
-        # The first line of a text that begins with "#" is a word if a tag follows.
-        is_word = TAG.fullmatch(fields[-1]) or fields[-1] in tags.labels or not self._labelled
-        is_word = is_word and (not self._columns or len(fields) == self._columns)
-        if line.startswith("#") and not is_inside and not is_word and not self._is_characters:
+        if line.startswith(self._comment) and not is_inside:
             return None
+        fields = line.split("\t") if self._is_characters else _fields(line)
+        if self._columns and len(fields) != self._columns:
+            raise ValueError(
+                f"{where(self._path, number)}, has {len(fields)} columns, but those before have {self._columns}; "
+                "correct the line."
+            )
+        if self._is_conllu:
+            if _NO_WORD.fullmatch(fields[0]):
+                return None
+            fields = [fields[1], fields[3]]
         word = fields[0] if self._is_characters else fields[0].strip(" ")
         if not word or (self._labelled and (len(fields) < 2 or not fields[-1].strip())):
             raise ValueError(
                 f"{where(self._path, number)}: a word and its tag are expected. Received: {line[:40]!r}; {_CURE}."
-            )
-        self._columns = self._columns or len(fields)
-        if len(fields) != self._columns:
-            raise ValueError(
-                f"{where(self._path, number)}, has {len(fields)} columns, but those before have {self._columns}; "
-                "correct the line."
             )
         return word, fields[-1].strip() if self._labelled else OUTSIDE
 
@@ -322,11 +294,3 @@ class _Lines:
 def _fields(line: str) -> list[str]:
     line = line.strip(" \t")
     return line.split("\t") if "\t" in line else re.split(" +", line)
-
-
-def _of_characters(place: str, characters: Sequence[str], tags: Iterable[str]) -> TaggedText:
-    """A text of characters, whose entities are spans."""
-    from albert_tf.metrics.entities import find_entities
-
-    spans = tuple((start, end, label) for label, start, end in find_entities(list(tags)))
-    return TaggedText(place, "".join(characters), spans=spans)

@@ -3,7 +3,6 @@
 Letters: B texts, T tokens of a text, S entities of a text.
 """
 
-import dataclasses
 import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,7 +13,16 @@ from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
 from albert_tf.metrics.entities import are_of_words, entity_tags, find_entities
 from albert_tf.tasks.learned import LearnedTask
-from albert_tf.tasks.outputs import INTEGER, NUMBER, STRING, Computed, TensorSpec, check_labels, softmax
+from albert_tf.tasks.outputs import (
+    INTEGER,
+    NUMBER,
+    STRING,
+    Computed,
+    TensorSpec,
+    check_labels,
+    padded_bytes,
+    softmax,
+)
 from albert_tf.tasks.predictions import Entity
 from albert_tf.tasks.token_classification.evaluation import TagEvaluation
 from albert_tf.tasks.token_classification.files import read_tagged
@@ -29,6 +37,8 @@ from albert_tf.tasks.token_classification.tagged import (
     tag_names,
 )
 from albert_tf.tokenization.spans import trim_span
+
+_NO_ENTITY = Entity("", "", -1, -1, 0.0)  # where a text has fewer than others
 
 
 class TokenClassification(LearnedTask[TagSettings]):
@@ -67,13 +77,17 @@ class TokenClassification(LearnedTask[TagSettings]):
         ]
 
     def arrays(self, predictions):
-        shape = (len(predictions), max(map(len, predictions)))  # [B, S]
-        fields = dict(zip(self.specs(0), _padding(shape)))
-        for row, entities in enumerate(predictions):
-            for column, entity in enumerate(entities):
-                for array, value in zip(fields.values(), dataclasses.astuple(entity)):
-                    array[row, column] = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
-        return fields
+        most = max(map(len, predictions))
+        rows = [[*entities, *[_NO_ENTITY] * (most - len(entities))] for entities in predictions]  # [B, S]
+
+        def field(name: str) -> list[list[Any]]:
+            return [[getattr(entity, name) for entity in row] for row in rows]
+
+        return {
+            **{f"entity_{name}": padded_bytes(field(name)) for name in ("label", "text")},
+            **{f"entity_{name}": np.array(field(name), np.int32) for name in ("start", "end")},
+            "entity_score": np.array(field("score"), np.float32),
+        }
 
     def specs(self, width):
         shape = (None, None)
@@ -132,13 +146,6 @@ class TokenClassification(LearnedTask[TagSettings]):
                 line: dict[str, Any] = {"text": text.text, "spans": entities}
                 line |= {"tags": tags} if text.words is not None else {}
                 file.write((json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass"))
-
-
-def _padding(shape: tuple[int, int]) -> Iterable[np.ndarray]:
-    """What an entity's fields are where a text has fewer: label, text, start, end and score."""
-    yield from (np.full(shape, b"", object) for _ in range(2))
-    yield from (np.full(shape, -1, np.int32) for _ in range(2))
-    yield np.zeros(shape, np.float32)
 
 
 def of_tokens(

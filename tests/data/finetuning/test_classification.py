@@ -120,8 +120,6 @@ def test_what_was_not_accepted_in_prodigy_is_left_out_and_counted():
     assert read_texts(as_file(rows), Columns(label="answer")).labels == ["accept", "reject", "ignore"]
     with pytest.raises(ValueError, match="has no rows with an accepted annotation"):
         read_texts(as_file(rows[1:]))
-    pairs = read_sentences(as_file(rows), Columns("text", "label"), TableFormat())
-    assert (len(pairs), pairs.form) == (1, "1 rows of text, label, 2 not accepted left out")
 
 
 DECISIONS = "text,toxic,insult,threat\na,1,0,0\nb,0.0,1.0,0\nc,False,True,0\n"

@@ -7,16 +7,9 @@ from albert_tf.tasks.multiple_choice.choices import ChoiceQuestion, encode_choic
 from tests.toy_task import tokenizer
 
 
-@pytest.mark.parametrize(
-    ("question", "choices", "statements"),
-    [
-        ("____ stayed, and _ left.", (r"\1", "Bob"), [r"\1 stayed, and \1 left.", "Bob stayed, and Bob left."]),
-        # A blank within a word stays where another one stands alone.
-        ("A cat_lady saw _ run.", ("him", "her"), ["A cat_lady saw him run.", "A cat_lady saw her run."]),
-    ],
-)
-def test_gaps_are_filled(question, choices, statements):
-    assert ChoiceQuestion("", "c", question, choices, 0).statements() == statements
+def test_gaps_are_filled():
+    asked = ChoiceQuestion("", "c", "____ stayed, and _ left.", (r"\1", "Bob"), 0)
+    assert asked.statements() == [r"\1 stayed, and \1 left.", "Bob stayed, and Bob left."]
 
 
 def test_inputs_are_the_references():

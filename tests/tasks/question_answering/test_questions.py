@@ -47,5 +47,7 @@ def test_a_passage_in_windows_that_are_too_short():
         encode_questions(AlbertTokenizer.english(), questions, 6, 1, max_question_length=64)
     assert len(encode_questions(AlbertTokenizer.english(), questions, 6, 1)) > 1
     assert len(encode_questions(AlbertTokenizer.english(), questions, 6, 1, max_question_length=2)) > 1
+    long = [Question("q", "who wrote it? " * 30, "Jane.")]
+    assert encode_questions(AlbertTokenizer.english(), long, 64).lengths.max() < 64  # half of it is the question's
     with pytest.raises(ValueError, match="`max_length` must be at least 5 for a question and a passage"):
         encode_questions(AlbertTokenizer.english(), questions, 4, 1)
