@@ -180,6 +180,8 @@ def test_class_weights_by_name_weigh_training_alone(held_out, tokenizer):
     )
     assert_equal(found, expected)
     assert abs(found[1] - plain[1]) > 0.1  # cross_entropy; accuracy is the first
+    with pytest.raises(ValueError, match="at the same time"):
+        make(tokenizer).fit(TEXTS, NAMES, sample_weight=np.ones(41), class_weight={0: 1.0})
 
 
 LISTS = [[LABELS[1 - label]] if index % 3 else [] for index, label in enumerate(IDS)]
@@ -327,7 +329,6 @@ def test_cut_and_empty_texts_are_counted_once_a_call(tokenizer):
         (lambda model: model.fit(TEXTS, NAMES[:40]), "B=41"),
         (lambda model: model.fit(TEXTS), "no labels"),
         (lambda model: model.fit(TEXTS, NAMES, sample_weight=np.ones(3)), "as many"),
-        (lambda model: model.fit(TEXTS, NAMES, sample_weight=np.ones(41), class_weight={0: 1.0}), "at the same time"),
         (lambda model: model.fit(TEXTS[:1], NAMES[:1], validation_split=0.5), "validation_split"),
         (lambda model: model.predict((TEXTS, PAIRS[:3])), "3 texts"),
         (lambda model: model.predict([*TEXTS, None]), "position 41"),
