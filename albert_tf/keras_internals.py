@@ -24,7 +24,6 @@ __all__ = [
     "layers_within",
     "model_supports_jit",  # whether XLA can compile a model, as `jit_compile="auto"` asks
     "moving_averages",
-    "reshape_variable",
     "set_direction",
     "show_in_summary",
     "track",
@@ -62,10 +61,6 @@ class OpenModel(keras.Model):
     def loss_of_batch(self, x, y, y_pred, sample_weight, training: bool):
         """`compute_loss`, also of a subclass whose method does not take `training`."""
         return self._compute_loss(x, y, y_pred, sample_weight, training=training)
-
-    def has_symbolic_call(self) -> bool:
-        """Whether the model was called with symbolic tensors, so that Keras knows its `input` and `output`."""
-        return bool(self._inbound_nodes)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Keras' hook that builds compiled metrics; Keras would average a batch over hosts, which fails."""
@@ -108,14 +103,6 @@ def track(owner: keras.layers.Layer, layer: keras.layers.Layer) -> None:
     """Puts a layer into the owner's `tf.train.Checkpoint` under its name; it would overlook those in nested lists."""
     if keras.backend.backend() == "tensorflow":
         owner._track_trackable(layer, layer.name)
-
-
-def reshape_variable(owner: keras.layers.Layer, variable: Any, value: Any) -> None:
-    """Gives a layer's variable a value of another shape; it keeps its place among the weights."""
-    owner._post_untrack_variable(variable)
-    variable._shape = tuple(value.shape)
-    variable._initialize(keras.ops.convert_to_tensor(value, dtype=variable.dtype))
-    owner._post_track_variable(variable)
 
 
 # === Optimizers ===

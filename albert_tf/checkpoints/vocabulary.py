@@ -20,27 +20,22 @@ def with_vocabulary(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
     old, new = checkpoint.config.vocab_size, config.vocab_size
     if new == old:
         return checkpoint
-    check_larger(old, new)
+    if isinstance(new, bool) or not isinstance(new, int) or new < old:
+        raise ValueError(
+            f"The new vocabulary size must be an integer of at least {old}, the model's own `vocab_size`, or ids would "
+            f"lose their rows. Received: {new!r}; pass len(tokenizer), of the model's own tokenizer with added tokens."
+        )
     arrays = checkpoint.arrays
     grown = {path: with_rows(arrays[path], new) for path in _PATHS if path in arrays and len(arrays[path]) == old}
     return dataclasses.replace(checkpoint, config=checkpoint.config.replace(vocab_size=new), arrays={**arrays, **grown})
 
 
-def with_rows(table: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+def with_rows(table: np.ndarray, count: int) -> np.ndarray:
     """Appends rows to [V, ...], drawn from normal distributions with mean and deviation of each of its columns.
 
     So tokens that were added begin as average ones (Hewitt 2021, "Initializing new word embeddings for pretrained
     language models"), with logits that are neither large nor equal.
     """
     mean, deviation = table.mean(axis=0, dtype=np.float64), table.std(axis=0, dtype=np.float64)
-    drawn = np.random.default_rng(seed).normal(mean, deviation, (count - len(table), *table.shape[1:]))
+    drawn = np.random.default_rng(0).normal(mean, deviation, (count - len(table), *table.shape[1:]))
     return np.concatenate([table, drawn.astype(table.dtype)])
-
-
-def check_larger(old: int, new: int) -> None:
-    """Raises ValueError if a vocabulary would become smaller."""
-    if isinstance(new, bool) or not isinstance(new, int) or new < old:
-        raise ValueError(
-            f"The new vocabulary size must be an integer of at least {old}, the model's own `vocab_size`, or ids would "
-            f"lose their rows. Received: {new!r}; pass len(tokenizer), of the model's own tokenizer with added tokens."
-        )

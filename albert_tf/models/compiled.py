@@ -1,4 +1,4 @@
-"""The losses and metrics given to `compile`.
+"""The loss and metrics given to `compile`.
 
 Letters: B batch.
 """
@@ -12,7 +12,7 @@ import keras
 from keras import ops, tree
 
 from albert_tf.keras_internals import CompileMetrics, LossFunctionWrapper, direction_of, set_direction
-from albert_tf.models.losses import WeightedMean, as_factors
+from albert_tf.models.losses import WeightedMean, as_factors, weights_for
 
 # What makes probabilities of logits, by how they are imitated.
 _ACTIVATIONS = {"classes": "softmax", "classes_of_tokens": "softmax", "decisions": "sigmoid"}
@@ -22,15 +22,6 @@ def on_logits(loss: Any) -> Any:
     """Configures a loss for logits, which all models return.
 
     Given by name, as a class or as a Keras function, a loss would otherwise silently interpret logits as probabilities.
-
-    Args:
-        loss: None, or one loss as in `keras.Model.compile`.
-
-    Returns:
-        A `keras.losses.Loss` or a function.
-
-    Raises:
-        ValueError: Keras has no loss of that name, or the loss has from_logits=False or no reduction.
     """
     is_named = isinstance(loss, str)
     if is_named:
@@ -44,11 +35,6 @@ def on_logits(loss: Any) -> Any:
     if option_of(loss, "from_logits") is False:
         raise ValueError(
             f"`loss` must take logits. Received: loss={type(loss).__name__}(from_logits=False); pass from_logits=True."
-        )
-    if getattr(loss, "reduction", "mean") in (None, "none"):
-        raise ValueError(
-            f"`loss` must have a reduction. Received: loss={type(loss).__name__}(reduction=None); pass 'sum' or "
-            "'sum_over_batch_size'."
         )
     return loss
 
@@ -107,12 +93,7 @@ class OnProbabilities(keras.metrics.Metric):
 def on_probabilities(metric: Any, kinds: Collection[str]) -> Any:
     """Gives probabilities to a metric of Keras that wants them, such as AUC; it would take logits for them in silence.
 
-    Args:
-        metric: one metric as in `keras.Model.compile`, or None. One configured for logits stays as it is.
-        kinds: what the logits of the model are, the values of `TrainableModel.imitated`.
-
-    Returns:
-        An OnProbabilities, or `metric`.
+    One configured for logits stays as it is. `kinds` are what the model's logits are, the values of its `imitated`.
     """
     activations = {_ACTIVATIONS.get(kind) for kind in kinds}
     activation = activations.pop() if len(activations) == 1 else None
@@ -150,40 +131,37 @@ def _wants_probabilities(metric: Any) -> bool:
     return bool(thresholds) and all(value is None or 0 < value < 1 for value in thresholds)
 
 
-class CompiledLosses:
-    """The losses given to `compile` as weighted means; they replace the loss of the model's task.
+class CompiledLoss:
+    """The loss given to `compile` as a weighted mean; it replaces the loss of the model's task.
 
     Args:
-        losses: one loss for all outputs, a dict by names of outputs, or a list in their order; see `on_logits`.
-        loss_weights: None, or factors in the same form.
+        loss: of the only output, or a dict of one by the name of its output; see `on_logits`.
         is_divided: bool. Whether batches are divided among replicas or microbatches, which requires losses per row.
     """
 
-    def __init__(self, losses: Any, loss_weights: Any, is_divided: bool):
-        self._losses, self._loss_weights, self._is_divided = losses, loss_weights, is_divided
+    def __init__(self, loss: Any, is_divided: bool):
+        self._loss, self._is_divided = loss, is_divided
 
     def reported_terms(self) -> tuple[str, ...]:
-        """As in Keras, a single loss is only reported as `loss`, several also by the names of their outputs."""
-        losses = self._losses if isinstance(self._losses, dict) else {}
-        names = tuple(f"{name}_loss" for name, loss in losses.items() if loss is not None)
-        return names if len(names) > 1 else ()
+        """Nothing: it is reported as `loss`."""
+        return ()
 
     def loss_terms(self, y, outputs, sample_weight=None) -> dict[str, WeightedMean]:
-        """The loss of each output that has one."""
-        outputs = _named(outputs)
-        losses = _by_output("loss", self._losses, outputs)
-        factors = _by_output("loss_weights", self._loss_weights, outputs)
-        labels = _labels_by_output(y, [name for name in outputs if losses.get(name) is not None])
-        weights = sample_weight if isinstance(sample_weight, dict) else dict.fromkeys(outputs, sample_weight)
-        terms = {}
-        for name, target in labels.items():
-            term = self._term(losses[name], target, outputs[name], weights.get(name))
-            factor = factors.get(name)
-            terms[f"{name}_loss"] = term if factor is None else term._replace(factor=factor)
-        return terms
+        """The loss of the output that has one."""
+        if not isinstance(outputs, dict):  # of a subclass
+            outputs = {f"output_{index}": output for index, output in enumerate(tree.flatten(outputs))}
+        losses = self._loss if isinstance(self._loss, dict) else dict.fromkeys(outputs, self._loss)
+        if isinstance(self._loss, list | tuple) or len(losses) != 1 or not losses.keys() <= outputs.keys():
+            raise ValueError(
+                f"`loss` must be one, where a model has several outputs in a dict by the name of its output. Received: "
+                f"{self._loss} for the outputs {sorted(outputs)}; for several losses override `loss_terms`."
+            )
+        ((name, loss),) = losses.items()
+        y = y[name] if isinstance(y, dict) else tree.flatten(y)[0]
+        return {name: self._term(loss, y, outputs[name], weights_for(name, sample_weight))}
 
     def metric_terms(self, y, outputs) -> dict[str, WeightedMean]:
-        """Nothing, because with compiled losses only compiled metrics are reported."""
+        """Nothing, because with a compiled loss only compiled metrics are reported."""
         return {}
 
     def _term(self, loss, y_true, y_pred, sample_weight) -> WeightedMean:
@@ -213,43 +191,6 @@ class CompiledLosses:
                 f"Received: loss {loss.name!r}, which returns a scalar; remove the mean over rows."
             )
         return ops.broadcast_to(values, ops.shape(y_pred)[:1])
-
-
-def _named(outputs) -> dict[str, Any]:
-    if isinstance(outputs, dict):
-        return outputs
-    outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
-    return {f"output_{index}": output for index, output in enumerate(outputs)}
-
-
-def _by_output(argument: str, values: Any, outputs: dict[str, Any]) -> dict[str, Any]:
-    """An argument of `compile` by names of outputs."""
-    if isinstance(values, dict):
-        if unknown := sorted(set(values) - set(outputs)):
-            raise ValueError(f"`{argument}` must have keys among the outputs {sorted(outputs)}. Received: {unknown}.")
-        return values
-    if not isinstance(values, (list, tuple)):
-        return dict.fromkeys(outputs, values)
-    if len(values) != len(outputs):
-        raise ValueError(
-            f"`{argument}` must have one entry for each of the outputs {sorted(outputs)}. Received: {len(values)} "
-            "entries; pass a dict by names of outputs."
-        )
-    return dict(zip(outputs, values))
-
-
-def _labels_by_output(y: Any, names: Sequence[str]) -> dict[str, Any]:
-    """The labels by names of the outputs that have a loss."""
-    if len(names) == 1 and not isinstance(y, dict):
-        return {names[0]: tree.flatten(y)[0]}
-    if isinstance(y, (list, tuple)) and len(y) == len(names):
-        return dict(zip(names, y))
-    if not isinstance(y, dict) or not set(names) <= set(y):
-        received = sorted(y) if isinstance(y, dict) else type(y).__name__
-        raise ValueError(
-            f"Labels must be a dict with the keys {sorted(names)}, the outputs that have a loss. Received: {received}."
-        )
-    return {name: y[name] for name in names}
 
 
 class ModelMetrics(CompileMetrics):

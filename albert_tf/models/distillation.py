@@ -3,7 +3,6 @@
 Letters: B batch, L sequence, C classes, D hidden.
 """
 
-import inspect
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -89,13 +88,6 @@ def check_teacher(student, teacher) -> None:
             "`teacher` must have the student's task, labels, vocabulary and width. Received: a teacher with "
             f"{', '.join(different)}; train one with those of the student, or give the student those of the teacher."
         )
-    for name, model in (("student", student), ("teacher", teacher)):
-        parameters = inspect.signature(model.call).parameters
-        if "output_hidden_states" not in parameters and all(p.kind != p.VAR_KEYWORD for p in parameters.values()):
-            raise ValueError(
-                f"`call` of a {name} must take `output_hidden_states`. Received: {type(model).__name__}.call"
-                f"({', '.join(parameters)}); add the argument, and pass it on to `super().call`."
-            )
     calls, most = student.config.num_hidden_layers, teacher.config.num_hidden_layers
     if calls > most:
         raise ValueError(

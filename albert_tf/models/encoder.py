@@ -16,7 +16,7 @@ from albert_tf.layers.kernels import for_layers
 from albert_tf.layers.transformer_block import with_prepared_weights
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.inputs import ENCODER_INPUTS
-from albert_tf.models.layer_calls import call_otherwise
+from albert_tf.models.layer_calls import call_in_loop, call_recomputed
 
 
 @keras.saving.register_keras_serializable("albert_tf")
@@ -98,8 +98,11 @@ class AlbertEncoder(AlbertBase):
         if (mask := _attention_mask(inputs)) is not None:
             mask = kernels.mask(mask)
         states, attentions = [hidden], []
-        if not (output_hidden_states or output_attentions) and (self.scan_layers or (self.remat_span and training)):
-            hidden = call_otherwise(self, hidden, mask, kernels, training)
+        is_last_alone = not (output_hidden_states or output_attentions)
+        if is_last_alone and self.scan_layers:
+            hidden = call_in_loop(self.transformer_blocks, hidden, mask, kernels, training)
+        elif is_last_alone and self.remat_span and training:
+            hidden = call_recomputed(self.transformer_blocks, hidden, mask, kernels, self.remat_span)
         else:
             for block, weights in with_prepared_weights(self.transformer_blocks, kernels, training):
                 hidden, scores = block.apply(hidden, mask, weights, kernels, training, output_attentions)

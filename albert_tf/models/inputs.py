@@ -3,19 +3,17 @@
 | data                                                           | validated                                          |
 |----------------------------------------------------------------|----------------------------------------------------|
 | arrays, lists, tables, eager tensors in host memory            | everything, all rows, before the first step        |
-| a Python generator, a `keras.utils.PyDataset` of texts         | everything, each batch as it is drawn              |
-| a `keras.utils.PyDataset`                                      | everything, in its first batch                     |
 | a `tf.data.Dataset`                                            | names, types and shapes, from its `element_spec`   |
 | symbolic tensors and tensors in an accelerator's memory        | names, types and shapes                            |
-| a distributed dataset, another loader, a user's own train_step | names, types and shapes, when the model is called  |
+| a generator, another loader, a user's own train_step           | names, types and shapes, when the model is called  |
 
-In the last three rows reading values would stall the accelerator. There, ids out of range make the outputs NaN
-(`layers/embeddings.py`). Sample weights are not validated.
+In the last three rows reading values would stall an accelerator. There, ids out of range make the outputs NaN
+(`layers/embeddings.py`); on a CPU they are an error of TensorFlow. Sample weights are not validated.
 
 Letters: B batch, L sequence, C choices, P predictions, S examples of a row.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import keras
@@ -74,11 +72,7 @@ _ROWS_PER_CHUNK = 4096  # intermediate results fit in the CPU cache
 
 
 def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int | None]]:
-    """Validates the inputs of a call; raises ValueError.
-
-    Args:
-        model: CheckedModel.
-        inputs: a dict of arrays, a tuple or list of them in the order of `input_fields`, or the ids alone.
+    """Validates the inputs of a call: a dict of arrays, arrays in the order of `input_fields`, or the ids alone.
 
     Returns:
         The inputs as a dict, without those that are None, and the known lengths of axes by letter.
@@ -90,27 +84,13 @@ def check_inputs(model, inputs) -> tuple[dict[str, Any], dict[str, int | None]]:
     for name, field in fields.items():
         if name in inputs:
             _check_shape(name, inputs[name], field, sizes)
-    if "example_ids" in inputs and model.config.attention != "full":
-        raise ValueError(
-            f"`example_ids` must not be given with attention={model.config.attention!r}. Received: packed rows; "
-            "prepare rows of one example each, or load the model with attention='full'."
-        )
     for name, value in inputs.items():
         _check_values(name, value, fields[name], sizes, model)
     return inputs, sizes
 
 
 def check_labels(model, labels, sizes: Mapping[str, int | None]):
-    """Validates the labels of inputs that have been checked; raises ValueError.
-
-    Args:
-        model: CheckedModel.
-        labels: an array, or a dict of arrays, see `label_fields`.
-        sizes: lengths of axes, from `check_inputs`.
-
-    Returns:
-        The labels, with lists converted to arrays.
-    """
+    """Validates the labels of inputs whose axes have these lengths; returns them with arrays in the place of lists."""
     if labels is None and not model.label_fields() and model.loss is None:
         return None  # `loss_terms` needs none
     if labels is None:
@@ -134,17 +114,14 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
     return arrays["labels"] if is_single else arrays
 
 
-def class_weights_by_id(model, class_weight, sample_weight=None) -> dict[int, float] | None:
+def class_weights_by_id(model, class_weight: Mapping[Any, float]) -> dict[int, float]:
     """Weights of classes by their ids, given by ids or by names; raises ValueError for others."""
-    if class_weight is None:
-        return None
     ids: dict[Any, int] = {name: index for index, name in enumerate(getattr(model, "labels", ()))}
-    is_number = getattr(model, "problem", "") == "regression"
-    if is_number or sample_weight is not None or not isinstance(class_weight, Mapping):
-        wanted = "None for numbers" if is_number else "a dict, by ids or names of classes, without `sample_weight`"
+    fields = list(model.label_fields().values())
+    if len(fields) > 1 or any(field.axes != "B" or field.is_real for field in fields):  # Keras would weigh others
         raise ValueError(
-            f"`class_weight` must be {wanted}. Received: class_weight={class_weight!r}, and "
-            f"{'no' if sample_weight is None else 'some'} sample weights; if both are meant, multiply them."
+            f"`class_weight` must be None unless each row has one class. Received: class_weight={class_weight!r}; pass "
+            "`sample_weight`: one per row, or one per label of a row."
         )
     weights = dict.fromkeys(range(len(ids)), 1.0)
     for key, weight in class_weight.items():
@@ -152,41 +129,8 @@ def class_weights_by_id(model, class_weight, sample_weight=None) -> dict[int, fl
         if not is_id and key not in ids:
             cure = nearest(str(key), ids, otherwise=f"; {_class_ids(model)}.")
             raise ValueError(f"`class_weight` must be of the model's classes. Received: {key!r}{cure}")
-        if not isinstance(weight, int | float | np.number) or not 0 <= weight < float("inf"):
-            raise ValueError(f"`class_weight` must be numbers from 0. Received: {weight!r} for {key!r}.")
         weights[int(key) if is_id else ids[key]] = float(weight)
     return weights
-
-
-def has_several_labels(model) -> bool:
-    """Whether rows have several labels, each with a weight of its own."""
-    return len(model.label_fields().get("labels", Field("B")).axes) > 1
-
-
-def class_factors(model, labels, class_weight: Mapping[int, float]) -> np.ndarray:
-    """Sample weights of labels by the weights of their classes, 1 for those without.
-
-    Returns:
-        float32 [B], for labels of tokens [B, L], for decisions about several labels [B, C].
-    """
-    if has_several_labels(model) and model.loss is not None:
-        raise ValueError(
-            f"`class_weight` of several labels must go with the model's own loss. Received: loss={model.loss!r}; leave "
-            "`loss` out of compile, or pass `sample_weight`."
-        )
-    if isinstance(labels, Mapping | tuple):
-        raise ValueError(f"`class_weight` must be None for several outputs. Received: {class_weight}.")
-    labels, table = np.asarray(labels), np.ones(max(class_weight, default=0) + 1, "float32")
-    table[list(class_weight)] = list(class_weight.values())
-    axes = model.label_fields().get("labels", Field("B")).axes
-    if axes == "BC":
-        return np.broadcast_to(table, labels.shape)
-    if axes == "B":
-        labels = labels.reshape(len(labels), -1)
-        labels = labels[:, 0] if labels.shape[1] == 1 else labels.argmax(1)  # one-hot
-    labels = np.rint(labels).astype(int)
-    is_class = (labels >= 0) & (labels < len(table))
-    return np.where(is_class, table[np.where(is_class, labels, 0)], np.float32(1))
 
 
 def only(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,22 +139,16 @@ def only(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_arrays(values):
-    """Labels or weights with arrays in the place of lists: one, or a dict or a list with one for each output."""
+    """Labels or weights with arrays in the place of lists: one, or a dict with one for each output."""
     if values is None:
         return None
     if isinstance(values, Mapping):
         return {name: as_arrays(value) for name, value in values.items()}
-    if isinstance(values, list | tuple) and _holds_arrays(values):
-        return tuple(map(_as_array, values))
     return _as_array(values)
 
 
-def _holds_arrays(values: Sequence[Any]) -> bool:
-    return any(hasattr(value, "shape") and value.shape != () for value in values)
-
-
 def _named(fields: Fields, arrays) -> dict[str, Any]:
-    if isinstance(arrays, list | tuple) and _holds_arrays(arrays):
+    if isinstance(arrays, list | tuple) and any(getattr(array, "shape", ()) != () for array in arrays):
         if len(arrays) > len(fields):
             raise ValueError(f"Received {len(arrays)} arrays for {len(fields)} inputs ({', '.join(fields)}).")
         arrays = dict(zip(fields, arrays))
@@ -254,7 +192,6 @@ def _check_shape(
 ) -> None:
     """Validates dtype and shape, and records the lengths of axes in `sizes`."""
     dtype = str(getattr(value.dtype, "name", value.dtype)).removeprefix("torch.")
-    is_half = dtype in ("float16", "bfloat16")
     if not dtype.startswith(("int", "uint", "bool", "float", "bfloat")):
         is_text = dtype.startswith("str") and not is_label
         cure = (
@@ -265,7 +202,7 @@ def _check_shape(
             f"`{name}` must be {_expected(field)}. Received: {'texts' if is_text else f'dtype={dtype}'}; "
             f"{ids if is_label else cure}."
         )
-    if is_half and not field.is_real and field.below != 2:
+    if dtype in ("float16", "bfloat16") and not field.is_real and field.below != 2:
         raise ValueError(f"`{name}` must be integers. Received: dtype={dtype}, which rounds them; use int32.")
     if getattr(value, "ragged_rank", None):
         raise ValueError(f"`{name}` is ragged; pad it: {name}.to_tensor().")

@@ -17,26 +17,8 @@ from albert_tf.layers.kernels import Plain
 from albert_tf.layers.transformer_block import TransformerBlock, halves_of, with_prepared_weights
 
 
-def call_otherwise(encoder, hidden, mask, kernels: Plain, training: bool):
-    """The output of all calls of an AlbertEncoder's blocks, as its `scan_layers` and `remat_span` say."""
-    if encoder.scan_layers:
-        return call_in_loop(encoder.transformer_blocks, hidden, mask, kernels, training)
-    return call_recomputed(encoder.transformer_blocks, hidden, mask, kernels, encoder.remat_span)
-
-
 def call_recomputed(blocks: Sequence[TransformerBlock], hidden, mask, kernels: Plain, span: int):
-    """Calls the blocks in training, `span` at a time recomputed in the backward pass.
-
-    Args:
-        blocks: one for each call, in order.
-        hidden: float tensor [B, L, D].
-        mask: None, or what `kernels.mask` returns.
-        kernels: Plain.
-        span: int. How many calls are recomputed at once.
-
-    Returns:
-        Float tensor [B, L, D].
-    """
+    """Calls the blocks in training, `span` at a time recomputed in the backward pass: from [B, L, D] to [B, L, D]."""
     calls = list(with_prepared_weights(blocks, kernels, True, for_later_uses))
     for first in range(0, len(calls), span):
         some, weights = zip(*calls[first : first + span])
@@ -69,13 +51,9 @@ def recomputed(function: Callable, hidden, weights, layers: Sequence[keras.layer
     advanced afterwards as if each layer had drawn.
 
     Args:
-        function: returns [B, L, D].
-        hidden: float tensor [B, L, D].
+        function: from [B, L, D] to [B, L, D]; values and gradients are those of a plain call.
         weights: nested structure of the float tensors that it uses besides the variables of layer normalisations.
         layers: the layers that it calls, once per call.
-
-    Returns:
-        Float tensor [B, L, D], with the values and gradients of a plain call.
     """
     generators = [generator for layer in layers for generator in _generators(layer)]
     states = [(generator.state, generator.state.value * 1) for generator in set(generators)]
@@ -99,15 +77,10 @@ def repeat(function: Callable, hidden, count: int, layers: Sequence[keras.layers
 
     The states of random generators are carried from one turn to the next, so that dropout is that of separate calls.
     Variables are passed as tensors: inside the scope of a turn, JAX would otherwise take them for constants.
+    Values and gradients are those of separate calls.
 
     Args:
-        function: from [B, L, D] to [B, L, D].
-        hidden: float tensor [B, L, D].
-        count: number of calls.
-        layers: the layers that it calls.
-
-    Returns:
-        Float tensor [B, L, D], with the values and gradients of separate calls.
+        function: from [B, L, D] to [B, L, D], calls `layers`.
     """
     seeds = [generator.state for generator in dict.fromkeys(g for layer in layers for g in _generators(layer))]
     read = list(zip(*_norm_variables(layers)))

@@ -16,14 +16,12 @@ from albert_tf.data.finetuning.encoded import IGNORED_LABEL
 class WeightedMean(NamedTuple):
     """The mean `total / (weight + epsilon)` of float32 scalars, not yet divided.
 
-    Totals and weights are summed over replicas and microbatches. A plain sum has weight 0 and epsilon 1. `factor`
-    scales the mean in the loss, but not in reports.
+    Totals and weights are summed over replicas and microbatches. A plain sum has weight 0 and epsilon 1.
     """
 
     total: Any
     weight: Any
     epsilon: float = 0.0
-    factor: float = 1.0
 
     def mean(self):
         """The mean, or 0 if there is nothing to divide by."""

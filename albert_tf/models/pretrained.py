@@ -1,13 +1,12 @@
-"""Models in files: `from_pretrained`, `save_pretrained`, and more rows for more tokens."""
+"""Models in files: `from_pretrained` and `save_pretrained`."""
 
 import pathlib
 from typing import TYPE_CHECKING, Any, Self
 
 import keras
 
-from albert_tf.keras_internals import layers_within, reshape_variable
-from albert_tf.models import variable_paths
 from albert_tf.models.training import TrainableModel
+from albert_tf.models.variable_paths import weights_by_path
 
 if TYPE_CHECKING:
     from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -23,11 +22,18 @@ class PretrainedModel(TrainableModel):
 
     def variables_by_path(self) -> dict[str, Any]:
         """All weights by their paths in checkpoints, without the states of random generators."""
-        return variable_paths.variables_by_path(self, self.root)
+        return {path: variable for path, (variable, _) in weights_by_path(self, self.root).items()}
 
     def arrays_by_path(self) -> dict[str, Any]:
         """The values of all weights as NumPy arrays by their paths in checkpoints, with LoRA updates merged."""
-        return variable_paths.arrays_by_path(self, self.root)
+        arrays = {}
+        for path, (variable, layer) in weights_by_path(self, self.root).items():
+            name = path.rpartition("/")[2]
+            if not getattr(layer, "lora_enabled", False) or not name.startswith(("lora_", "kernel")):
+                arrays[path] = keras.ops.convert_to_numpy(variable)
+            elif name == "kernel":  # the attribute is the sum of kernel and update
+                arrays[path] = keras.ops.convert_to_numpy(layer.kernel)
+        return arrays
 
     @classmethod
     def from_pretrained(
@@ -49,7 +55,8 @@ class PretrainedModel(TrainableModel):
                 `share="none"`, layers start with the shared weights and no longer share them. With a larger
                 `max_position_embeddings`, position embeddings are repeated, and with `attention="block_local"` costs
                 are linear in the length. With `vocab_size=len(tokenizer)` there are rows for tokens added to the
-                vocabulary, as with `resize_token_embeddings`. If `labels` are in another order, so are the columns.
+                vocabulary, drawn from normal distributions with the mean and deviation of the others. If `labels` are
+                in another order, so are the columns.
 
         Raises:
             ValueError: a tensor is not used, a variable is not filled, or shapes differ.
@@ -71,50 +78,6 @@ class PretrainedModel(TrainableModel):
         restore_settings(model, path, given=kwargs)
         assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
-
-    def resize_token_embeddings(self, new_num_tokens: int, seed: int = 0) -> None:
-        """Adds rows for tokens that were added to the vocabulary, to word embeddings and masked-LM biases.
-
-        They are drawn from normal distributions with the mean and deviation of the present ones.
-
-        Args:
-            new_num_tokens: int. The new `vocab_size`, `len(tokenizer)`.
-            seed: int. Seed of the new rows.
-
-        Raises:
-            ValueError: there would be fewer rows than now, or the model was compiled already.
-
-        Example:
-
-        >>> import albert_tf
-        >>> tokenizer = albert_tf.AlbertTokenizer.english()
-        >>> config = albert_tf.AlbertConfig.from_preset("tiny").replace(vocab_size=len(tokenizer))
-        >>> model = albert_tf.AlbertForMaskedLM(config)
-        >>> _ = tokenizer.add_tokens(["[E1]", "[/E1]"])
-        >>> model.resize_token_embeddings(len(tokenizer))
-        >>> model.config.vocab_size
-        30002
-        """
-        from albert_tf.checkpoints.vocabulary import check_larger, with_rows
-
-        check_larger(self.config.vocab_size, new_num_tokens)
-        if self.compiled:
-            raise ValueError(
-                "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
-                "each row; resize it first, or load the weights with from_pretrained(folder, vocab_size=...)."
-            )
-        encoder: Any = getattr(self, "encoder", self)
-        owners = {"word_embeddings": encoder.embeddings, "output_bias": getattr(self, "masked_lm", None)}
-        with self.strategy_scope():
-            for name, owner in owners.items():
-                if owner is not None:
-                    table = keras.ops.convert_to_numpy(getattr(owner, name))
-                    reshape_variable(owner, getattr(owner, name), with_rows(table, new_num_tokens, seed))
-        config = self.config.replace(vocab_size=new_num_tokens)
-        for layer in (self, *layers_within(self)):
-            if hasattr(layer, "config"):
-                layer.config = config
-        self.predict_function = None  # it reads the former rows
 
     def head_settings(self) -> dict[str, Any]:
         """Entries of `config.json` that describe the head."""

@@ -10,7 +10,7 @@ from keras import ops
 from albert_tf.keras_internals import DotNotTrackScope, model_supports_jit
 from albert_tf.layers.kernels import for_layers, for_own_step, runs_on
 from albert_tf.models.checked_model import CheckedModel
-from albert_tf.models.compiled import CompiledLosses, ModelMetrics, on_logits, on_probabilities, without_accuracy
+from albert_tf.models.compiled import CompiledLoss, ModelMetrics, on_logits, on_probabilities, without_accuracy
 from albert_tf.models.distillation import Distillation, Imitation
 from albert_tf.models.inputs import is_overridden
 from albert_tf.models.layer_calls import check_scan, remat_span
@@ -18,7 +18,7 @@ from albert_tf.models.losses import WeightedMean
 
 
 class TrainableModel(CheckedModel):
-    """A model that minimises its `loss_terms`, or the losses given to `compile`.
+    """A model that minimises its `loss_terms`, or the loss given to `compile`.
 
     Attributes:
         imitated: how a student imitates the outputs of a teacher, by their names.
@@ -28,7 +28,7 @@ class TrainableModel(CheckedModel):
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
-        self._compiled_losses = None
+        self._compiled_loss = None
         self.distillation: Distillation | None = None
 
     # === Loss and metrics ===
@@ -48,8 +48,8 @@ class TrainableModel(CheckedModel):
         return {}
 
     def term_source(self) -> Any:
-        """The object whose `loss_terms` and `metric_terms` apply: the compiled losses, or else this model."""
-        return self._compiled_losses or self
+        """The object whose `loss_terms` and `metric_terms` apply: the compiled loss, or else this model."""
+        return self._compiled_loss or self
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The mean loss of these rows, plus losses from `add_loss` and regularizers.
@@ -58,7 +58,7 @@ class TrainableModel(CheckedModel):
         gets, on several replicas too; other models' terms are divided after all replicas and microbatches.
         """
         terms = self.term_source().loss_terms(y, y_pred, sample_weight)
-        loss = sum([term.factor * term.mean() for term in terms.values()] + [ops.sum(loss) for loss in self.losses])
+        loss = sum([term.mean() for term in terms.values()] + [ops.sum(loss) for loss in self.losses])
         # Keras' own step sums losses over replicas.
         return loss if self.has_own_step else loss / _replicas(self)
 
@@ -128,14 +128,13 @@ class TrainableModel(CheckedModel):
             check_scan(encoder)
         self.distillation = None if teacher is None else Distillation(self, teacher)
         losses = keras.tree.map_structure(on_logits, loss)
-        if loss is None:
-            if loss_weights is not None:
-                raise ValueError(
-                    f"`loss_weights` must be None without `loss`. Received: loss_weights={loss_weights!r}; to weigh "
-                    "the terms of the model's own loss, override `loss_terms` in a subclass."
-                )
-            if "accuracy" in self.reported_terms():
-                metrics = without_accuracy(metrics)
+        if loss_weights is not None:
+            raise ValueError(
+                f"`loss_weights` must be None. Received: loss_weights={loss_weights!r}; to weigh the terms of the "
+                "model's own loss, override `loss_terms` in a subclass."
+            )
+        if loss is None and "accuracy" in self.reported_terms():
+            metrics = without_accuracy(metrics)
         with self.strategy_scope():
             metrics, weighted_metrics = (
                 keras.tree.map_structure(lambda metric: on_probabilities(metric, self.imitated.values()), given)
@@ -143,12 +142,12 @@ class TrainableModel(CheckedModel):
             )
         self.loss = self.reported_metrics = self.step_monitor = None  # Keras keeps the first two of an earlier call
         options = (run_eagerly, steps_per_execution, jit_compile, *args)
-        super().compile(optimizer, losses, loss_weights, metrics, weighted_metrics, *options, **kwargs)
+        super().compile(optimizer, losses, None, metrics, weighted_metrics, *options, **kwargs)
         encoder.training_kernels = for_own_step() if self.has_own_step and not self.jit_compile else for_layers()
         self.discard_compiled_loss()
-        self._compiled_losses = None
+        self._compiled_loss = None
         if loss is not None:
-            self._compiled_losses = CompiledLosses(losses, loss_weights, is_divided=count * _replicas(self) > 1)
+            self._compiled_loss = CompiledLoss(losses, is_divided=count * _replicas(self) > 1)
         with self.strategy_scope(), DotNotTrackScope():
             self.reported_metrics = ModelMetrics(self.term_source().reported_terms(), self.reported_metrics)
 
@@ -206,7 +205,6 @@ class TrainableModel(CheckedModel):
             return callbacks
         from albert_tf.training_step import QueuedCallbacks
 
-        epochs = min(epochs, keras.config.max_epochs() or epochs)  # by which `fit` is limited for debugging
         bar = {"add_progbar": verbose != 0, "verbose": verbose, "epochs": epochs, "steps": None}
         return QueuedCallbacks(callbacks, model=self, add_history=method == "fit", **bar)
 

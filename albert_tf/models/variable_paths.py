@@ -7,35 +7,17 @@ model was created; that one is for optimizers and logs.
 from typing import Any
 
 import keras
-from keras import ops
 
 from albert_tf.keras_internals import layers_within
 
 
-def variables_by_path(model: keras.Model, root: str = "") -> dict[str, Any]:
-    """All weights by path, in the order of `model.weights`, without the states of random generators.
+def weights_by_path(
+    layer: keras.layers.Layer, prefix: str = "", seen: set[int] | None = None
+) -> dict[str, tuple[Any, Any]]:
+    """Each weight and its layer, by path, without the states of random generators.
 
-    All paths begin with `root`. Raises ValueError if two variables have the same path.
+    A shared weight appears once, under its first path. Raises ValueError if two variables have the same path.
     """
-    return {path: variable for path, (variable, _) in _weights(model, root).items()}
-
-
-def arrays_by_path(model: keras.Model, root: str = "") -> dict[str, Any]:
-    """The values of all weights as NumPy arrays by path, with LoRA updates added to their kernels."""
-    arrays = {}
-    for path, (variable, layer) in _weights(model, root).items():
-        name = path.rpartition("/")[2]
-        if getattr(layer, "lora_enabled", False):
-            if name.startswith("lora_"):
-                continue
-            if name == "kernel":
-                variable = layer.kernel  # the sum of kernel and update
-        arrays[path] = ops.convert_to_numpy(variable)
-    return arrays
-
-
-def _weights(layer: keras.layers.Layer, prefix: str, seen: set[int] | None = None) -> dict[str, tuple[Any, Any]]:
-    """Each weight and its layer, by path. A shared weight appears once, under its first path."""
     seen = set() if seen is None else seen
     by_path: dict[str, tuple[Any, Any]] = {}
     below = layers_within(layer, recursive=False)
@@ -45,7 +27,7 @@ def _weights(layer: keras.layers.Layer, prefix: str, seen: set[int] | None = Non
             seen.add(id(variable))
             _add(by_path, {f"{prefix}{variable.name}": (variable, layer)})
     for sublayer in below:
-        _add(by_path, _weights(sublayer, f"{prefix}{sublayer.name}/", seen))
+        _add(by_path, weights_by_path(sublayer, f"{prefix}{sublayer.name}/", seen))
     return by_path
 
 

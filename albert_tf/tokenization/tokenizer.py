@@ -154,7 +154,7 @@ class AlbertTokenizer:
         """Adds tokens, such as "[E1]" or the words of a domain, with the ids that follow those of the vocabulary.
 
         As in transformers, texts are split at added tokens first, and each part in between is tokenized as a text of
-        its own. The model needs rows for them: `model.resize_token_embeddings(len(tokenizer))`.
+        its own. The model needs rows for them: `from_pretrained(folder, vocab_size=len(tokenizer))`.
 
         Args:
             tokens: the tokens. Those that are pieces or added tokens already are left out.

@@ -45,11 +45,9 @@ class Batch(NamedTuple):
 
 
 def accumulate(batch: Batch, count: int, function: Callable[[Batch], tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Calls a function on each microbatch and sums the results.
+    """Calls a function on each of `count` microbatches.
 
     Args:
-        batch: Batch. The number of rows must be a multiple of `count`.
-        count: int. Number of microbatches.
         function: returns two nested structures of tensors with static shapes.
 
     Returns:

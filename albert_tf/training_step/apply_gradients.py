@@ -27,13 +27,11 @@ def as_program(model, function: Callable[[], Any]) -> Any:
 
 
 def update_as_program(model, variable, function: Callable, *args) -> Any:
-    """As `as_program` for a function that assigns variables of which each device has a copy.
+    """As `as_program` for a function of `args` that assigns variables of which each device has a copy.
 
     Args:
-        model: a compiled model.
         variable: one of these variables.
-        function: called with `args`; assigns the same values on every replica and returns tensors by name.
-        *args: structures of tensors.
+        function: assigns the same values on every replica and returns tensors by name.
     """
     if not has_programs(model):
         return function(*args)

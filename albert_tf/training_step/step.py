@@ -200,7 +200,7 @@ def _weights(terms: dict[str, WeightedMean]) -> dict[str, Any]:
 
 def _loss_contribution(terms: dict[str, WeightedMean], weights: dict[str, Any]):
     """The contribution of these rows to the loss; over all replicas and microbatches they add up to it."""
-    return tf.add_n([term.factor * term._replace(weight=weights[name]).mean() for name, term in terms.items()])
+    return tf.add_n([term._replace(weight=weights[name]).mean() for name, term in terms.items()])
 
 
 def _reported(model, batch: Batch, outputs, terms: dict[str, WeightedMean]):

@@ -54,8 +54,7 @@ def outputs_and_gradients(layer, hidden, mask, weights):
     return outputs, *gradients
 
 
-@pytest.mark.parametrize("is_open", [False, True], ids=["known length", "open length"])
-@pytest.mark.parametrize("block_size", [1, 4, 7])
+@pytest.mark.parametrize(("block_size", "is_open"), [(1, False), (4, True), (7, False)])
 def test_values_and_gradients_are_those_of_full_attention_with_a_mask(block_size, is_open):
     local, full = make_layers(block_size)
     vectors, ids = tf.TensorSpec((None, None, 16)), tf.TensorSpec((None, None), "int32")

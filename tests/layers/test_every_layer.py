@@ -104,12 +104,6 @@ def test_mask_to_bias():
         np.testing.assert_array_equal(bias, expected)
 
 
-def test_a_sequence_that_is_too_long():
-    embeddings = layers.AlbertEmbeddings(CONFIG)
-    with pytest.raises(ValueError, match=r"Received: length=13, max_position_embeddings=12; truncate"):
-        embeddings(integers(30, 1, 13), integers(2, 1, 13))
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_outputs_of_specs_in_float32(case):
     make, inputs, (_, _) = CASES[case]

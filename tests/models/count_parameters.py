@@ -1,11 +1,10 @@
-"""Run as a script: builds every preset without giving variables values, and prints what there is and what it took.
+"""Run as a script: builds every preset without giving variables values, and prints what there is.
 
 A process of its own, because Keras keeps such variables in mind and would give them values at the next occasion.
 """
 
 import json
 import math
-import resource
 
 import keras
 
@@ -13,15 +12,7 @@ from albert_tf import AlbertConfig, AlbertEncoder, AlbertForPreTraining
 from albert_tf.config import PRESETS
 
 
-def memory_peak():
-    """In MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def main():
-    # Once small, so that what Keras loads on first use is not counted.
-    AlbertForPreTraining(AlbertConfig.from_preset("tiny"))
-    before = memory_peak()
     counts, paths = {}, []
     for preset in PRESETS:
         config = AlbertConfig.from_preset(preset)
@@ -32,7 +23,7 @@ def main():
             for name, model in models.items()
         }
         paths = list(models["pretraining"].variables_by_path())
-    print(json.dumps({"counts": counts, "paths": paths, "megabytes": memory_peak() - before}))
+    print(json.dumps({"counts": counts, "paths": paths}))
 
 
 if __name__ == "__main__":

@@ -92,7 +92,7 @@ def test_recomputed_and_in_a_loop_with_dropout_on(way):
 def test_packed_rows_and_attentions_are_refused():
     encoder = AlbertEncoder(CONFIG.replace(**LOCAL))
     ids = INPUTS["input_ids"]
-    with pytest.raises(ValueError, match="`example_ids` must not be given with attention='block_local'"):
+    with pytest.raises(ValueError, match="one per row, not per token, with attention='block_local'"):
         encoder({"input_ids": ids, "example_ids": ids, "position_ids": 0 * ids})
     with pytest.raises(ValueError, match=r"`output_attentions` must be False .* load the model with attention='full'"):
         encoder(INPUTS, output_attentions=True)

@@ -93,18 +93,6 @@ def pair(make, config=SHALLOW, rate=0.0, seed=1, **changes):
     return student, teacher
 
 
-class WithoutStates(AlbertForSequenceClassification):
-    def call(self, inputs, training=False):
-        return super().call(inputs, training=training)
-
-
-@pytest.mark.parametrize(("name", "kinds"), [("student", (0, 1)), ("teacher", (1, 0))])
-def test_a_call_of_a_subclass_must_pass_on_the_hidden_states(name, kinds):
-    student, teacher = ((WithoutStates, AlbertForSequenceClassification)[kind](DEEP, num_labels=3) for kind in kinds)
-    with pytest.raises(ValueError, match=rf"`call` of a {name} must take `output_hidden_states`.*inputs, training"):
-        student.compile("sgd", teacher=teacher)
-
-
 def states_of(model, inputs):
     rows = {name: array.reshape(-1, array.shape[-1]) for name, array in inputs.items() if array.ndim > 1}
     return [state.numpy() for state in model.encoder(rows, output_hidden_states=True)["hidden_states"]]

@@ -117,22 +117,6 @@ def test_predict_and_saving(kind, arguments, tmp_path):
     assert_equal(other(inputs), expected)
 
 
-@pytest.mark.parametrize(("kind", "arguments"), first_of(MODELS))
-def test_mixed_precision(kind, arguments):
-    inputs = inputs_for(kind)
-    model = kind(CONFIG, **arguments)
-    half = kind(CONFIG, **arguments, dtype="mixed_bfloat16")
-    half.set_weights(model.get_weights())
-    assert {variable.dtype for variable in half.trainable_variables} == {"float32"}
-    outputs = half(inputs)
-    for name, expected in model(inputs).items():
-        if name.endswith("index"):  # which of two near equals comes first, may differ
-            assert outputs[name].dtype == "int32"
-            continue
-        assert outputs[name].dtype == ("bfloat16" if name.endswith("output") else "float32")
-        np.testing.assert_allclose(np.asarray(outputs[name], "float32"), expected, atol=0.06, rtol=0)
-
-
 def test_errors_of_construction():
     with pytest.raises(ValueError, match=r"`config` must be an AlbertConfig\. Received: config='folder'"):
         AlbertEncoder("folder")

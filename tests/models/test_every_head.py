@@ -69,24 +69,14 @@ def step(case, way):
 def test_one_step(case):
     logs, moves = step(case, "eager")
     # What is added to all scores of a softmax alike has no effect; every other variable learns.
-    without_effect = {"choices": ("key/bias", "classifier/bias"), "beam": ("key/bias", "end_1/bias")}.get(
-        case, ("key/bias",)
-    )
+    without_effect = ("key/bias", *{"choices": ["classifier/bias"], "beam": ["end_1/bias"]}.get(case, ()))
     assert not [path for path, move in moves.items() if not np.any(move) and not path.endswith(without_effect)]
-    logs_half, moves_half = step(case, "bfloat16")
-    assert logs_half == pytest.approx(logs, abs=0.02, rel=0.02)
-    for path, move in moves.items():
-        np.testing.assert_allclose(moves_half[path], move, atol=0.02, err_msg=path)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("case", ["choices", "beam"])
-def test_one_step_under_xla(case):
-    logs, moves = step(case, "eager")
-    logs_xla, moves_xla = step(case, "xla")
-    assert logs_xla == pytest.approx(logs, abs=1e-5)
-    for path, move in moves.items():
-        np.testing.assert_allclose(moves_xla[path], move, atol=1e-5, err_msg=path)
+    ways = [("bfloat16", 0.02), ("xla", 1e-5)] if case in ("choices", "beam") else [("bfloat16", 0.02)]
+    for way, distance in ways:
+        other_logs, other_moves = step(case, way)
+        assert other_logs == pytest.approx(logs, abs=distance, rel=distance)
+        for path, move in moves.items():
+            np.testing.assert_allclose(other_moves[path], move, atol=distance, err_msg=f"{way} {path}")
 
 
 @pytest.mark.parametrize("case", ["beam", "pretraining"])

@@ -54,13 +54,6 @@ def test_a_task_model(freeze, count, tmp_path):
         assert trainable_paths(again) == expected, way
 
 
-def test_the_config_names_a_part_once():
-    encoder = AlbertEncoder(CONFIG)
-    encoder.embeddings.trainable = False
-    encoder.attention_blocks[0][0].layer_norm.trainable = False
-    assert encoder.get_config()["frozen"] == ["/embeddings", "/attention_0_0/layer_norm"]
-
-
 def test_an_encoder_in_a_functional_model_and_its_optimizer(tmp_path):
     encoder = AlbertEncoder(CONFIG)
     encoder.trainable = False

@@ -153,14 +153,14 @@ def test_hidden_states_are_those_of_each_layer(way):
     np.testing.assert_allclose(last, outputs["hidden_states"][-1], atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("way", "attribute", "value"), [({"remat": 2}, "remat_span", 2), ({"scan_layers": True}, "scan_layers", True)]
-)
-def test_a_saved_model_keeps_it(way, attribute, value, tmp_path):
-    model = make_model(**way)
-    model.optimizer.build(model.trainable_variables)
-    model.save(tmp_path / "model.keras")
-    assert getattr(keras.saving.load_model(tmp_path / "model.keras").encoder, attribute) == value
+def test_a_saved_model_keeps_them(tmp_path):
+    for way in ({"remat": 2, "gradient_accumulation_steps": 4}, {"scan_layers": True}):
+        model = make_model(**way)
+        model.optimizer.build(model.trainable_variables)
+        model.save(tmp_path / "model.keras")
+        again = keras.saving.load_model(tmp_path / "model.keras")
+        assert (again.gradient_accumulation_steps, again.encoder.remat_span) == ((4, 2) if "remat" in way else (1, 0))
+        assert again.encoder.scan_layers == ("scan_layers" in way)
 
 
 @pytest.mark.parametrize(

@@ -42,14 +42,6 @@ def test_any_number_of_choices():
         np.testing.assert_allclose(model(few)["logits"], whole[:, some], atol=1e-6)
 
 
-def test_inside_a_functional_model_of_the_user():
-    model = make_model()
-    symbols = {name: keras.Input((None, 11), dtype="int32", name=name) for name in INPUTS}
-    outputs = model(symbols)
-    assert outputs["logits"].shape == (None, None)
-    np.testing.assert_allclose(keras.Model(symbols, outputs)(INPUTS)["logits"], model(INPUTS)["logits"], atol=1e-6)
-
-
 def test_its_own_loss():
     model = make_model()
     logits = np.asarray(model(INPUTS)["logits"], "float64")
@@ -61,10 +53,3 @@ def test_its_own_loss():
     weights = np.random.default_rng(2).uniform(0.1, 3, ROWS)
     logs = model.evaluate(INPUTS, LABELS, sample_weight=weights, return_dict=True, verbose=0)
     assert logs["cross_entropy"] == pytest.approx(np.mean(losses * weights), abs=1e-6)
-
-
-def test_a_folder(tmp_path):
-    model = make_model()
-    model.save_pretrained(tmp_path)
-    again = AlbertForMultipleChoice.from_pretrained(tmp_path)
-    np.testing.assert_array_equal(again(INPUTS)["logits"], model(INPUTS)["logits"])

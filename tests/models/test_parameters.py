@@ -22,7 +22,7 @@ def count(model):
 
 @pytest.fixture(scope="module")
 def built(run_python):
-    """Counts by preset from models built without values, and the memory that building them took, in MB."""
+    """Counts by preset from models built without values."""
     return json.loads(run_python(pathlib.Path(__file__).with_name("count_parameters.py")).stdout.splitlines()[-1])
 
 
@@ -32,12 +32,6 @@ def test_presets_have_the_numbers_of_the_formula(preset, built):
     config = AlbertConfig.from_preset(preset)
     expected = {part: config.num_parameters(part) for part in ("encoder", "pretraining")}
     assert built["counts"][preset] == expected  # which are published: tests/test_config.py
-
-
-@pytest.mark.exhaustive
-def test_building_without_values_takes_little_memory(built):
-    assert set(built["counts"]) == set(PRESETS)
-    assert built["megabytes"] < 100  # xxlarge's values alone are 890
 
 
 @pytest.mark.parametrize("share", ["all", "attention", "ffn", "none"])

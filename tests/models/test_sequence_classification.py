@@ -5,7 +5,6 @@ import json
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import albert_tf
 from albert_tf import AlbertForSequenceClassification
@@ -60,32 +59,6 @@ def test_its_own_loss_under_weights():
     assert evaluate(model, sample_weight=WEIGHTS, batch_size=1) == pytest.approx(logs, abs=1e-6)
 
 
-def test_weights_of_classes_count_in_batches_of_one_row():
-    def trained(class_weight):
-        model = make_model(optimizer=keras.optimizers.SGD(0.1))
-        model.fit(INPUTS, LABELS, class_weight=class_weight, batch_size=1, shuffle=False, verbose=0)
-        return np.concatenate([weights.ravel() for weights in model.get_weights()])
-
-    doubled = dict.fromkeys(range(3), 2.0)
-    assert np.abs(trained(doubled) - trained(None)).max() > 1e-3
-
-
-def test_a_keras_loss():
-    model = make_model(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
-    losses, correct = losses_of(model)
-    assert evaluate(model) == pytest.approx({"loss": losses.mean(), "accuracy": correct.mean()}, abs=1e-6)
-    # Keras divides a weighted sum by the number of rows.
-    logs = evaluate(model, sample_weight=WEIGHTS)
-    assert logs["loss"] == pytest.approx(np.mean(losses * WEIGHTS), abs=1e-6)
-
-
-def test_metrics_beside_its_own_loss():
-    model = make_model(metrics=[keras.metrics.SparseTopKCategoricalAccuracy(k=2, name="top_2")])
-    logs = evaluate(model)
-    assert set(logs) == {"loss", "cross_entropy", "accuracy", "top_2"}
-    assert logs["accuracy"] <= logs["top_2"] <= 1
-
-
 @pytest.mark.parametrize("loss", [None, "sparse_categorical_crossentropy"], ids=["own", "keras"])
 @pytest.mark.parametrize("given", ["class_weight", "sample_weight"])
 def test_weights_change_the_step_as_they_say(loss, given):
@@ -101,19 +74,6 @@ def test_weights_change_the_step_as_they_say(loss, given):
     np.testing.assert_allclose(model.classifier.bias, before - 0.1 * gradient, atol=1e-6)
 
 
-@pytest.mark.exhaustive
-def test_it_learns_by_heart_with_a_loss_of_keras():
-    changes = {"loss": "sparse_categorical_crossentropy", "metrics": ["accuracy"], "run_eagerly": False}
-    model = make_model(optimizer=keras.optimizers.Adam(5e-3), **changes)
-    data = tf.data.Dataset.from_tensor_slices((INPUTS, LABELS)).batch(5)
-    history = model.fit(data, epochs=40, validation_data=data, shuffle=False, verbose=0).history
-    assert set(history) == {"loss", "accuracy", "val_loss", "val_accuracy"}
-    assert history["val_accuracy"][-1] == 1.0
-    assert history["loss"][-1] < 0.1 < history["loss"][0]
-    logits = model.predict(INPUTS, verbose=0)["logits"]
-    np.testing.assert_array_equal(np.argmax(logits, -1), LABELS)
-
-
 @pytest.mark.parametrize("loss", [None, "mse"], ids=["own", "keras"])
 @pytest.mark.parametrize("shape", [(ROWS,), (ROWS, 1)])
 def test_regression(loss, shape):
@@ -123,12 +83,6 @@ def test_regression(loss, shape):
     logs = evaluate(model, targets.reshape(shape))
     assert logs == pytest.approx(dict.fromkeys(logs, errors.mean()), rel=1e-5)
     assert set(logs) == ({"loss"} if loss else {"loss", "mean_squared_error"})
-
-
-def test_names_of_labels():
-    model = AlbertForSequenceClassification(CONFIG, labels=["no", "yes"])
-    assert (model.num_labels, model.labels) == (2, ("no", "yes"))
-    assert AlbertForSequenceClassification(CONFIG, num_labels=2).labels == ("LABEL_0", "LABEL_1")
 
 
 @pytest.mark.exhaustive

@@ -83,19 +83,6 @@ def test_dropout_is_on_in_fit_and_off_in_evaluate():
     assert trained[0] != trained[1] != logs[0]["loss"]
 
 
-@pytest.mark.exhaustive
-def test_one_batch_at_a_time():
-    model, other = make_model(), make_model()
-    logs = model.train_on_batch(INPUTS, LABELS, return_dict=True)
-    history = other.fit(batches(ROWS), shuffle=False, verbose=0).history
-    assert logs == pytest.approx({name: values[0] for name, values in history.items()})
-    assert (
-        largest_difference(model, other) < 1e-7
-    )  # rows of fixed shape may use the programs of `kernels/tensorflow_cpu.py`
-    expected = other.evaluate(batches(ROWS), return_dict=True, verbose=0)
-    assert model.test_on_batch(INPUTS, LABELS, return_dict=True) == pytest.approx(expected)
-
-
 def test_gradients_are_clipped_by_their_norm_together():
     before, bound = make_model(), 0.01
     model = make_model(optimizer=keras.optimizers.SGD(1.0, global_clipnorm=bound), **EAGERLY)

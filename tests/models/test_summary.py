@@ -1,7 +1,6 @@
-"""Proves that `summary` and `keras.utils.plot_model` show shapes."""
+"""Proves that `summary` shows shapes."""
 
 import re
-import shutil
 
 import keras
 import numpy as np
@@ -63,15 +62,3 @@ def test_a_called_model_is_summarised_too():
     assert "sequence_output: (None, None" in printed
     assert "?" not in printed
     np.testing.assert_array_equal(model({"input_ids": np.array([[2, 5, 3]])})["logits"], logits)
-
-
-def test_a_drawing_names_the_model_and_its_shapes(tmp_path):
-    model = models.AlbertForTokenClassification(CONFIG, num_labels=3)
-    dot = keras.utils.model_to_dot(model, show_shapes=True).to_string()
-    assert "AlbertForTokenClassification" in dot
-    assert "(None, None, 3)" in dot
-    assert "?" not in dot
-    if shutil.which("dot") is None:
-        pytest.skip("plot_model writes pictures with graphviz, which is not installed")
-    keras.utils.plot_model(model, tmp_path / "model.png", show_shapes=True)
-    assert (tmp_path / "model.png").read_bytes().startswith(b"\x89PNG")

@@ -43,9 +43,3 @@ def test_wrong_rules(rules, sentence):
 )
 def test_the_default_list_finds_layer_normalisation_and_biases(path, excluded):
     assert is_excluded(path, ALBERT_EXCLUSIONS) is excluded
-
-
-def test_a_string_is_no_list_of_patterns():
-    with pytest.raises(ValueError, match=r"`patterns` must be a list .* write \('bias',\)"):
-        is_excluded("encoder/kernel", "bias")  # its letters would be the patterns
-    assert not is_excluded("encoder/kernel", None)

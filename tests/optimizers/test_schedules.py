@@ -15,7 +15,7 @@ SETTINGS = json.loads((GOLDEN / "settings.json").read_text())
 
 
 def rates(schedule, steps):
-    return np.array([float(schedule(step)) for step in steps])
+    return np.array(schedule(np.array(steps, "int32")))  # elementwise, which is as for each step and quicker
 
 
 @pytest.mark.parametrize("case", range(len(SETTINGS)))

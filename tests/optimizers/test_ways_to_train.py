@@ -59,16 +59,6 @@ def test_eager_graph_and_xla_agree(kind):
             np.testing.assert_allclose(found, expected, atol=2e-6, rtol=0)
 
 
-@pytest.mark.parametrize("jit_compile", first_of([False, True]))
-def test_model_fit(jit_compile):
-    model = make_model()
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(make_optimizer(Lamb), loss, jit_compile=jit_compile)
-    model.fit(*make_batch(), batch_size=8, epochs=5, shuffle=False, verbose=0)
-    for found, expected in zip(model.get_weights(), train_by_hand(Lamb, jit_compile=False), strict=True):
-        np.testing.assert_allclose(found, expected, atol=2e-6, rtol=0)
-
-
 # Keras reads TensorFlow's variables with `np.array`, and TensorFlow 2.21 does not know NumPy 2's copy argument.
 @pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
 def test_a_compiled_model_survives_saving(tmp_path):

@@ -137,9 +137,10 @@ def main(root: pathlib.Path) -> None:
             # KerasHub's masked-LM head has an epsilon of its own.
             kerashub = config.replace(masked_lm_layer_norm_eps=1e-5)
             write(root / title / "AlbertForMaskedLM, epsilon 1e-5", make_model("AlbertForMaskedLM", kerashub), inputs)
-            resized = make_model("AlbertForMaskedLM", config.replace(vocab_size=config.vocab_size // 2))
-            resized.resize_token_embeddings(config.vocab_size)
-            write(root / title / "AlbertForMaskedLM, resized", resized, inputs)
+            half = make_model("AlbertForMaskedLM", config.replace(vocab_size=config.vocab_size // 2))
+            folder = root / title / "AlbertForMaskedLM, resized"
+            half.save_pretrained(folder)
+            write(folder, type(half).from_pretrained(folder, vocab_size=config.vocab_size), inputs)
         (root / title / "albert_config.json").write_text(json.dumps(config.to_dict()))
     np.savez(root / "inputs.npz", **inputs)
     print(f"albert_tf: {len(CONFIGS)} configs, {len(MODELS)} models each")
