@@ -91,7 +91,7 @@ def test_many_labels_stay_readable(capsys):
     printed = capsys.readouterr().out
     assert "the most frequent of 50 labels; all are in metrics.json" in " ".join(printed.split())
     assert re.search(r"label 49\W+undefined\W+0\.0000\W+0\.0000\W+50\W", printed)
-    assert re.search(r"label 49\W+label 48\W+50\W", printed)
+    assert "predictions" not in printed  # the confusion of so many
     assert len(printed.splitlines()) < 70
     assert "label 5 " not in printed
 
