@@ -1,7 +1,6 @@
 """Fine-tuning that is stopped or killed goes on to the same bits, and a folder has one run at a time."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -9,7 +8,6 @@ import sys
 import keras
 import pytest
 
-from albert_tf.data.finetuning import stored_arrays
 from albert_tf.files.atomic import exclusive_lock
 from albert_tf.trainer import TrainingStopped, finetune, finetuning
 from albert_tf.trainer.run_folder import read_metrics
@@ -37,6 +35,7 @@ def stop_at(step, options, told=signal.SIGTERM):
         patch.setattr(finetuning, "StopAtBadLoss", Terminator)
         with pytest.raises(TrainingStopped) as stopped:
             finetune(options)
+        assert stopped.value.exit_status == 128 + told
         return str(stopped.value)
 
 
@@ -62,6 +61,7 @@ def test_a_run_that_is_told_to_stop_goes_on_to_the_same_bits(files, tmp_path):
     assert finetune(stopped).kept_evaluation == report.kept_evaluation
     assert_same_run(stopped.output, options.output)
     assert not (stopped.output / "checkpoints").exists()
+    assert not list(stopped.output.glob(".*"))  # ids
 
 
 KILLED = """
@@ -117,27 +117,6 @@ def test_a_run_that_is_stopped_twice_at_the_same_step_keeps_its_best_weights(fil
 
 
 @pytest.mark.exhaustive
-def test_texts_are_tokenized_once_for_a_run_that_is_resumed(files, tmp_path, monkeypatch):
-    written = []
-    original = stored_arrays._write
-    monkeypatch.setattr(stored_arrays, "_write", lambda path, *given: written.append(path) or original(path, *given))
-    (tmp_path / "dev.tsv").write_text("text\tlabel\na cold rain\tgloomy\nthe sun\tpleasant\n", encoding="utf-8")
-    options = options_for(files, tmp_path / "run", dev=tmp_path / "dev.tsv")
-    stop_at(2, options)
-    stored = set((tmp_path / "run/.ids").iterdir())
-    assert stored == set(written)
-    assert len(stored) == 2  # those of the training file and of the file to evaluate on
-    with pytest.raises(ValueError, match="belongs to a run with another recipe"):
-        finetune(options.model_copy(update={"epochs": 2}))
-    with exclusive_lock(options.output), pytest.raises(ValueError, match="is being written by another process"):
-        finetune(options)
-    assert set((tmp_path / "run/.ids").iterdir()) == stored
-    finetune(options)
-    assert len(written) == 2
-    assert not list(tmp_path.rglob(".ids"))
-
-
-@pytest.mark.exhaustive
 def test_patience_ends_a_run_early_and_a_resumed_one_does_not_train_on(files, tmp_path):
     options = options_for(files, tmp_path / "run", learning_rate=1e-12, epochs=9, patience=2)
     report = finetune(options)
@@ -151,15 +130,3 @@ def test_a_folder_that_another_process_writes_is_refused(files, tmp_path):
     ):
         finetune(options_for(files, tmp_path / "run"))
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.exhaustive
-def test_a_file_in_place_of_a_folder_is_named_before_work_begins(files, tmp_path):
-    finetune(options_for(files, tmp_path))
-    for name in ("logs", "checkpoints"):
-        shutil.rmtree(tmp_path / name, ignore_errors=True)
-        (tmp_path / name).write_text("mine")
-        with pytest.raises(ValueError, match=f"{name} is a file, but a run needs a folder there"):
-            finetune(options_for(files, tmp_path))
-        assert (tmp_path / name).read_text() == "mine"
-        (tmp_path / name).unlink()
