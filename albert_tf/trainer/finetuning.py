@@ -24,7 +24,7 @@ from albert_tf.checkpoints.checkpoint import digest
 from albert_tf.costs import activation_values
 from albert_tf.data.finetuning.batches import LastBatch, TrainingExamples, steps_per_epoch, training_dataset
 from albert_tf.data.finetuning.text_counts import TextCounts, count_texts
-from albert_tf.files.atomic import exclusive_lock, temporary_folder, write_json
+from albert_tf.files.atomic import exclusive_lock, write_json
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import finite, has_file
 from albert_tf.files.origins import name_of
@@ -44,7 +44,6 @@ from albert_tf.trainer.finetune_report import FinetuneReport, read_report
 from albert_tf.trainer.fit_loop import fit
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
-    IDS_FOLDER,
     LOGS_FOLDER,
     METRICS_FILE,
     REPORT_FILE,
@@ -165,12 +164,11 @@ class _Trained:
 def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -> _Trained:
     """Trains to the end; raises TrainingStopped if interrupted."""
     options, task, model = run.options, run.task, run.model
-    with temporary_folder(run.folder / IDS_FOLDER) as task.stored_ids:  # files that are mapped when it is removed
-        with count_texts() as of_dev:
-            current = ModelFolder(task.tokenizer, task.settings, model=model, traces_first=True)
-            evaluate = task.evaluator(current.compute, run.examples["dev"])
-        with count_texts() as of_train:
-            train = task.training_examples(run.examples["train"])
+    with count_texts() as of_dev:
+        current = ModelFolder(task.tokenizer, task.settings, model=model, traces_first=True)
+        evaluate = task.evaluator(current.compute, run.examples["dev"])
+    with count_texts() as of_train:
+        train = task.training_examples(run.examples["train"])
     steps = steps_per_epoch(len(train.lengths), options.batch_size, _last_batch(run, devices))
     training = options.training_recipe(steps, task.main_score)
     # A row of multiple choice has several sequences; a batch has at most all examples.

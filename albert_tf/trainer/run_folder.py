@@ -24,7 +24,6 @@ REPORT_FILE = "metrics.json"  # of fine-tuning
 CHECKPOINTS_FOLDER = "checkpoints"
 LOGS_FOLDER = "logs"  # of TensorBoard
 MODEL_FOLDER = "model"
-IDS_FOLDER = "ids"  # of examples, while they are read; a killed run leaves it under a temporary name, as a recipe
 _MAX_METRICS_BYTES = 1 << 30
 _RESTORE = "restore it from a copy, or give another folder"
 
@@ -64,8 +63,8 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         if changes:
             warnings.warn(f"The recipe of {folder} has changed: {'; '.join(changes)}.", stacklevel=2)
         return
-    left_by_kill = tuple(f".{name}." for name in (IDS_FOLDER, RECIPE_FILE))
-    if folder.exists() and any(not path.name.startswith(left_by_kill) for path in folder.iterdir()):
+    # A killed run may leave the recipe under its temporary name.
+    if folder.exists() and any(not path.name.startswith(f".{RECIPE_FILE}.") for path in folder.iterdir()):
         raise ValueError(f"{folder} holds other files; the output folder must be new or empty.")
 
 

@@ -2,11 +2,9 @@
 
 import json
 import re
-import shutil
 
 import pytest
 
-from albert_tf import AlbertForSequenceClassification
 from tests.conftest import ROOT
 from tests.toy_task import write_mood_table, write_pretrained
 
@@ -22,9 +20,9 @@ def files(tmp_path_factory):
     return folder
 
 
-def arguments(files, *more, start=None):
+def arguments(files, *more):
     tables = ("--train", files / "train.tsv", "--dev", files / "dev.tsv", "--output", files / "out")
-    return ("finetune", start or files / "pretrained", *tables, "--epochs", 2, "--learning-rate", 0.001, *more)
+    return ("finetune", files / "pretrained", *tables, "--epochs", 2, "--learning-rate", 0.001, *more)
 
 
 def test_what_to_give_for_what_is_missing(files):
@@ -104,15 +102,6 @@ def test_a_run_prints_its_scores_and_is_made_once(files):
     assert (recipe["batch_size"], recipe["learning_rate"], recipe["from_scratch"]) == (8, 0.001, False)
     assert "already finished" in output_of(*arguments(files, "--batch-size", 8))
     assert "batch_size (there 8, here 16)" in mistake(*arguments(files, "--batch-size", 16))
-
-
-@pytest.mark.exhaustive
-def test_a_folder_fine_tuned_for_other_labels_is_a_start_too(files):
-    first = AlbertForSequenceClassification.from_pretrained(files / "pretrained", num_labels=5, new_head=True)
-    shutil.copytree(files / "pretrained", files / "first")
-    first.save_pretrained(files / "first")
-    output_of(*arguments(files, "--batch-size", 8, "--output", files / "second", start=files / "first"))
-    assert len(json.loads((files / "second" / "config.json").read_text())["id2label"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -144,13 +144,10 @@ def test_the_objective_has_the_default_of_a_recipe(data, tmp_path):
     assert recipe.data.examples == tmp_path / "examples/sentence_order/train"
 
 
-def test_a_novel_that_is_not_utf_8_is_named(tmp_path):
+def test_a_folder_without_novels_and_one_that_is_not_utf_8_are_named(tmp_path):
+    command = ("--output", tmp_path / "out", "--data", tmp_path)
+    assert "has no novels" in mistake(*command, program=PROGRAMS[run_ablations])
     (tmp_path / "Author_Title_1900.txt").write_bytes("Caf\u00e9.\n".encode("latin-1"))
     for program in PROGRAMS.values():
-        sentence = mistake("--output", tmp_path / "out", "--data", tmp_path, program=program)
+        sentence = mistake(*command, program=program)
         assert "Author_Title_1900.txt is not UTF-8: byte 0xe9 at byte offset 3" in sentence
-
-
-def test_a_folder_without_novels_is_named(tmp_path):
-    arguments = ("--output", tmp_path / "out", "--data", tmp_path)
-    assert "has no novels" in mistake(*arguments, program=PROGRAMS[run_ablations])

@@ -33,6 +33,7 @@ def test_layers_that_no_longer_share_start_equal(files):
         AlbertForMaskedLM.from_pretrained(files / "own", num_hidden_groups=1, share="all")
 
 
+@pytest.mark.exhaustive
 def test_updates_of_each_layer_are_trained_alone_and_saved_in_the_kernels(files, tmp_path):
     report = finetune(options_for(files, tmp_path / "run", share="none", lora_rank=2))
     hidden, layers = CONFIG.hidden_size, CONFIG.num_hidden_layers

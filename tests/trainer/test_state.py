@@ -101,13 +101,10 @@ def test_metadata_of_the_wrong_kind_are_damage(tmp_path, content):
 
 
 def test_without_metadata_nothing_starts_anew(tmp_path):
+    assert latest_valid_checkpoint(tmp_path) is None
     state = make_state(tmp_path)
     for step in (10, 20):
         save(state, step)
         (tmp_path / f"step-{step}/state.json").unlink()
     with pytest.raises(ValueError, match=r"no valid checkpoint.*step-20.*step-10.*remove the folder to start from"):
         latest_valid_checkpoint(tmp_path)
-
-
-def test_a_folder_without_checkpoints_has_none(tmp_path):
-    assert latest_valid_checkpoint(tmp_path / "checkpoints") is None
