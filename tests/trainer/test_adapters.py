@@ -56,7 +56,7 @@ def test_updates_of_each_layer_are_trained_alone_and_saved_in_the_kernels(files,
 
 @pytest.mark.exhaustive
 def test_what_is_saved_of_shared_layers_is_what_was_scored(files, tmp_path):
-    options = options_for(files, tmp_path / "run", lora_rank=4, epochs=6)
+    options = options_for(files, tmp_path / "run", train=files / "train.tsv", lora_rank=4, epochs=6)
     report = finetune(options)
     assert report.scores.accuracy > report.constant_score.value
     assert evaluate_folder(tmp_path / "run", options.dev)[1].scores == report.scores
