@@ -63,7 +63,6 @@ def small_recipe(pipeline: SmallPipeline, **training) -> dict:
         "optimizer": {"name": "lamb", "learning_rate": 0.03, "num_warmup_steps": 5},
         "training": {
             **{"num_train_steps": 60, "batch_size": 16, "log_every": 10, "evaluate_every": 20, "save_every": 20},
-            "histograms": False,
             **training,
         },
     }

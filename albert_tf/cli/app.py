@@ -6,7 +6,6 @@ Commands import slow modules inside their functions, so that `--help` is fast.
 import atexit
 import gc
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -26,7 +25,6 @@ from albert_tf.cli import (
     serve,
     train_tokenizer,
 )
-from albert_tf.cli.overview import steps
 from albert_tf.cli.session import PROGRAM, print_sentence, user_errors
 
 COMMANDS = (
@@ -47,16 +45,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class Command(typer.core.TyperCommand):
-    """Names `--set` for options that it lacks, and a backend that it cannot use; says on Ctrl-C what was kept."""
-
-    def parse_args(self, ctx, args):
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            if hasattr(error, "possibilities") and any("--set" in param.opts for param in self.params):
-                name = vars(error)["option_name"].removeprefix("--").removeprefix("no-").replace("-", "_")
-                vars(error)["message"] += f"; settings that have no option are set by --set {name}=VALUE."
-            raise
+    """Names a backend that it cannot use, and says on Ctrl-C what was kept."""
 
     def invoke(self, ctx):
         backend, is_onnx = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form") == "onnx"
@@ -69,21 +58,10 @@ class Command(typer.core.TyperCommand):
             print_sentence(f"interrupted; {getattr(command, 'REMAINS', 'nothing was written')}.")
             raise typer.Exit(INTERRUPTED) from None
 
-    def format_options(self, ctx, formatter) -> None:
-        groups = {}
-        for param in self.get_params(ctx):
-            title = "Arguments" if param.param_type_name == "argument" else "Options"
-            record = param.get_help_record(ctx)
-            if record is not None:
-                groups.setdefault(getattr(param, "rich_help_panel", None) or title, []).append(record)
-        for title, records in groups.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
-
 
 app = typer.Typer(
     name=PROGRAM,
-    invoke_without_command=True,
+    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help, because importing rich is slow
 )
@@ -99,14 +77,11 @@ def _show_version(requested: bool) -> None:
 
 @app.callback()
 def _common_options(
-    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """ALBERT from raw text to a served model. Without a command: the steps in order, and the next one."""
-    if context.invoked_subcommand is None:
-        typer.echo(steps(Path.cwd()))
+    """ALBERT from raw text to a served model; the commands are in this order."""
 
 
 for _command in COMMANDS:

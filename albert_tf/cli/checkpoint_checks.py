@@ -3,14 +3,13 @@
 import pathlib
 import string
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from albert_tf import checkpoints, models
 from albert_tf.checkpoints.checkpoint import assign, check_size, reject_unknown
 from albert_tf.checkpoints.names import joined
-from albert_tf.cli.tables import Check
 from albert_tf.files.hub import model_folder
 from albert_tf.models import AlbertEncoder
 from albert_tf.models.base import AlbertBase
@@ -21,57 +20,34 @@ from albert_tf.tokenization.sentencepiece.pieces import SPECIAL_PIECES
 from albert_tf.tokenization.wordpiece.vocabulary import SPECIAL_PIECES as SPECIAL_WORD_PIECES
 
 
-def check_checkpoint(path: str | pathlib.Path) -> Iterator[Check]:
-    """Checks a checkpoint of any format, as for `from_pretrained`, and its vocabulary; problems are not raised."""
-    folder, checkpoint = pathlib.Path(path), None
-    try:
-        folder = model_folder(path)
-        checkpoint = _read(folder)
-    except (ValueError, OSError) as error:
-        yield _failed("files", error)
-    else:
-        count = sum(array.size for array in checkpoint.arrays.values())
-        yield Check("files", f"{len(checkpoint.arrays)} tensors with {count:,} values can be read.")
-        yield _attempt("weights", check_weights, checkpoint)
-        yield _attempt("values", _check_values, checkpoint)
-    try:
-        tokenizer = _read_vocabulary(folder)
-        if checkpoint is not None:
-            tokenizer.check_fits(checkpoint.config.vocab_size)
-    except (ValueError, OSError) as error:
-        yield _failed("vocabulary", error)
-    else:
-        same = "" if checkpoint is None else ", as in the config"
-        yield Check("vocabulary", f"{tokenizer.vocab_size:,} pieces{same}.")
-        yield _attempt("special pieces", _check_special_pieces, tokenizer)
-        yield _attempt("capital letters", _check_capitals, tokenizer)
+def check_checkpoint(path: str | pathlib.Path) -> Iterator[tuple[str, str]]:
+    """Checks a checkpoint of any format, as for `from_pretrained`, and its vocabulary.
 
+    Yields:
+        What was checked, and what was found.
 
-def _attempt(name: str, check: Callable[..., str], *arguments) -> Check:
-    try:
-        return Check(name, check(*arguments))
-    except (ValueError, OSError) as error:
-        return _failed(name, error)
-
-
-def _failed(name: str, error: Exception) -> Check:
-    return Check(name, " ".join(str(error).split()), passed=False)
-
-
-def _read(folder: pathlib.Path) -> checkpoints.Checkpoint:
+    Raises:
+        ValueError: the first thing that is wrong.
+    """
+    folder = model_folder(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of values that are not finite, a check of its own
-        return checkpoints.read(folder)
-
-
-def _read_vocabulary(folder: pathlib.Path) -> AlbertTokenizer:
+        checkpoint = checkpoints.read(folder)
+    count = sum(array.size for array in checkpoint.arrays.values())
+    yield "files", f"{len(checkpoint.arrays)} tensors with {count:,} values can be read."
+    yield "weights", check_weights(checkpoint)
+    yield "values", _check_values(checkpoint)
     file = vocabulary_of(folder)
     if file is None:
         raise ValueError(
             f"{folder} has no vocabulary; add the file that was published with the weights, such as spiece.model, "
             "30k-clean.model or vocab.txt."
         )
-    return AlbertTokenizer.from_pretrained(file)
+    tokenizer = AlbertTokenizer.from_pretrained(file)
+    tokenizer.check_fits(checkpoint.config.vocab_size)
+    yield "vocabulary", f"{tokenizer.vocab_size:,} pieces, as in the config."
+    yield "special pieces", _check_special_pieces(tokenizer)
+    yield "capital letters", _check_capitals(tokenizer)
 
 
 def check_weights(checkpoint: checkpoints.Checkpoint) -> str:

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 import typer
 
 from albert_tf.cli.paths import check_new_folder, checkpoint_folder, new_folder
-from albert_tf.cli.tables import print_table
 from albert_tf.files.json import has_file
 from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
@@ -21,7 +20,6 @@ def run(
     ],
     folder: Annotated[Path, typer.Argument(help="Empty folder to write to; created if necessary.")],
     to: Annotated[Literal["google", "huggingface"], typer.Option(help="Format to write.")],
-    list_tensors: Annotated[bool, typer.Option("--list", help="List variables and their tensors.")] = False,
 ) -> None:
     """Converts a checkpoint to another format, with its vocabulary.
 
@@ -38,14 +36,11 @@ def run(
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)
-        placements = checkpoints.write(checkpoint, written, to)
+        checkpoints.write(checkpoint, written, to)
         for record in filter(has_file, (source / name for name in (RECIPE_FILE, REPORT_FILE, SETTINGS_FILE))):
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
-    if list_tensors:
-        rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
-        print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)
-    typer.echo(f"{len(placements)} tensors in {location(folder)}, {vocabulary}")
+    typer.echo(f"{len(checkpoint.arrays)} tensors in {location(folder)}, {vocabulary}")
     names = list(checkpoint.settings.get("id2label", {}).values())
     if to == "google" and names != [f"LABEL_{index}" for index in range(len(names))]:  # which stand for no names
         labels = ", ".join(map(str, names))
@@ -59,22 +54,14 @@ def run(
 def _write_vocabulary(source: Path, folder: Path, to: str) -> str:
     """Writes the vocabulary, if there is one; returns a message."""
     from albert_tf.tokenization import AlbertTokenizer
-    from albert_tf.tokenization.added_tokens_files import has_records
-    from albert_tf.tokenization.files import CONFIG_FILE, MODEL_FILE, TOKENIZERS_FILE, vocabulary_of
+    from albert_tf.tokenization.files import MODEL_FILE, TOKENIZERS_FILE, vocabulary_of
 
     file = vocabulary_of(source)
     if file is None:
         return "no vocabulary found beside the source"
-    if to == "huggingface":
-        AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
-    elif file.name == TOKENIZERS_FILE or has_records(file):  # Google's code does not know added tokens
-        AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+    AlbertTokenizer.from_pretrained(file).save_pretrained(folder)
+    if to == "google":
         (folder / TOKENIZERS_FILE).unlink(missing_ok=True)
         if (folder / MODEL_FILE).is_file():
             (folder / MODEL_FILE).replace(folder / "30k-clean.model")
-    else:
-        shutil.copy(file, folder / ("vocab.txt" if file.suffix == ".txt" else "30k-clean.model"))
-        # For loading the folder with albert_tf; Google's code ignores it.
-        if has_file(options := file.with_name(CONFIG_FILE)):
-            shutil.copy(options, folder)
     return f"vocabulary from {file}"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from albert_tf.cli.tables import AsJson, Check, print_checks
+from albert_tf.cli.tables import print_table
 from albert_tf.inference.progress import progress_line
 
 NAME = "doctor"
@@ -26,41 +26,25 @@ print(json.dumps([devices, lacks_flash_attention()]))
 """
 
 
-def run(as_json: AsJson = False) -> None:
-    """Shows versions and devices; exits with 0 if TensorFlow can be imported and finds them, else with 2.
+def run() -> None:
+    """Shows versions and devices; exits with 2 if TensorFlow cannot be imported.
 
     `pip check` says whether the versions fit each other.
 
     Example: albert-tf doctor
-
-    Example: albert-tf doctor --json
     """
     with progress_line("examine"):
-        checks = list(examine())
-    print_checks(checks, as_json)
+        rows = list(examine())
+    print_table("", ("", "found"), rows, num_text_columns=2)
 
 
-def examine() -> Iterator[Check]:
-    """All checks of this machine and environment."""
-    yield Check("machine", f"python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    yield Check("packages", ", ".join(f"{name} {version}" for name in _PACKAGES if (version := _version(name))))
-    # As saved_models/requirements-onnx.txt installs it.
-    has_tensorflow = not any(map(_version, ("onnxruntime", "openvino"))) or _version("tensorflow") is not None
-    if has_tensorflow:
-        yield from _tensorflow()
-    else:
-        missing = "is not installed: ONNX folders can be used; install albert-tf without --no-deps for more"
-        yield Check("tensorflow", missing)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _tensorflow() -> Iterator[Check]:
+def examine() -> Iterator[tuple[str, str]]:
+    """What this machine and environment have; raises RuntimeError if TensorFlow cannot be imported."""
+    yield "machine", f"python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield "packages", ", ".join(f"{name} {version}" for name in _PACKAGES if (version := _version(name)))
+    if _version("tensorflow") is None:  # as saved_models/requirements-onnx.txt installs it
+        yield "tensorflow", "is not installed: only ONNX folders can be used"
+        return
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
     environment.pop("TF_USE_LEGACY_KERAS", None)
     done = subprocess.run([sys.executable, "-c", _PROBE], env=environment, capture_output=True, text=True, check=False)
@@ -68,10 +52,15 @@ def _tensorflow() -> Iterator[Check]:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1][:300]
         reason = f"signal {-done.returncode}" if done.returncode < 0 else reason
         cure = "pip install --force-reinstall 'tensorflow==2.21.*' 'tensorflow-text==2.21.*' 'keras>=3.14,<3.17'"
-        yield Check("import", f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason}); {cure}", False)
-        return
-    yield Check("import", "TensorFlow, tensorflow-text and Keras can be imported")
+        raise RuntimeError(f"TensorFlow, tensorflow-text and Keras cannot be imported ({reason}); {cure}")
     kinds, lack = json.loads(done.stdout.splitlines()[-1])
-    yield Check("devices", ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)))
+    yield "devices", ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
     flash = "cuDNN's flash attention, where XLA compiles for bfloat16 or float16"
-    yield Check("attention", f"in the plain form: {lack}" if lack else flash)
+    yield "attention", f"in the plain form: {lack}" if lack else flash
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

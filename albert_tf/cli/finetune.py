@@ -67,12 +67,7 @@ def run(
 
 
 def _merged(recipe: Path | None, options: dict[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """The values of the recipe, of `--set` and of the other options; each but the recipe's may be set once."""
-    changed = with_settings({}, settings)
-    if twice := options.keys() & changed.keys():
-        raise ValueError(
-            f"`{min(twice)}` must be given by an option or by `--set`. Received: both; remove one of them."
-        )
+    """The values of the recipe, which those of `--set` override, and the other options override both."""
     values = {**with_settings({} if recipe is None else read_toml(recipe, "correct the recipe"), settings), **options}
     if recipe is None and not {"pretrained", "teacher"} & values.keys():
         raise ValueError("A model's folder or name must be given: albert-tf finetune MODEL --train TABLE ...")

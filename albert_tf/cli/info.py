@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from albert_tf.cli.paths import ConfigSource, checkpoint_folder, read_config
-from albert_tf.cli.tables import AsJson, print_checks, print_json, print_table
+from albert_tf.cli.tables import AsJson, print_json, print_table
 from albert_tf.inference.progress import progress_line
 
 NAME = "info"
@@ -23,7 +23,7 @@ def run(
 ) -> None:
     """Shows parameters, FLOPs and memory of a model, with and without factorisation and sharing, or checks its files.
 
-    With --check, MODEL is a checkpoint of any format; the exit status is 0 if all checks pass, else 2.
+    With --check, MODEL is a checkpoint of any format; the first thing that is wrong is said, and the exit status is 2.
 
     Example: albert-tf info base_v2 --sequence-length 128
 
@@ -36,7 +36,7 @@ def run(
             from albert_tf.cli.checkpoint_checks import check_checkpoint
 
             checks = list(check_checkpoint(folder))
-        print_checks(checks, as_json)
+        print_table("", ("check", "finding"), checks, num_text_columns=2)
         return
     from albert_tf.costs import compare_costs
 

@@ -1,7 +1,6 @@
 """Arguments of several commands: new output folders, and the source of a config."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,43 +24,26 @@ _TEMPORARY = "partial"
 def new_folder(folder: Path) -> Iterator[Path]:
     """A folder whose files are moved to `folder`, a path or URL, at the end; after an error there are none.
 
-    It is within `folder`. A killed process leaves it, and perhaps some files, which `check_new_folder` allows.
+    It is within `folder`, whose own folder may not be writable. `check_new_folder` removes what a killed process left.
     """
     with mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
-        try:
-            yield written
-        except OSError as error:  # which names the file as it would be called
-            inside = f"{written.name}{os.sep}"
-            error.args = tuple(item.replace(inside, "") if isinstance(item, str) else item for item in error.args)
-            if error.filename is not None:
-                error.filename = str(error.filename).replace(inside, "")
-            if error.filename2 is not None:
-                error.filename2 = str(error.filename2).replace(inside, "")
-            raise
-        others = {file.name for file in output.iterdir()} - {file.name for file in written.iterdir()} - {written.name}
-        if others:
-            raise ValueError(f"{folder} holds {min(others)} of another command, which was killed; empty it.")
+        yield written
         for file in sorted(written.iterdir(), key=last_if_metadata):
             move(file, output / file.name)
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raises ValueError unless `folder`, a path or URL, can be created, is empty, or was left by a killed process."""
+    """Raises ValueError unless `folder`, a path or URL, does not exist or is empty."""
     folder = location(folder)
     if is_remote(folder):
-        if file_infos(folder):
-            raise ValueError(f"{folder} is not empty; use another folder, or empty this one.")
-        return
-    if folder.is_dir():
-        if not remove_temporary(folder / _TEMPORARY) and any(folder.iterdir()):
-            raise ValueError(f"{folder} is not empty; use another folder, or empty this one.")
-        parent = folder
+        is_used = bool(file_infos(folder))
+    elif folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file; use another folder.")
     else:
-        parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not parent.is_dir():
-        raise ValueError(f"{folder} cannot be created, because {parent} is a file; use another folder.")
-    if not os.access(parent, os.W_OK):
-        raise ValueError(f"{folder} cannot be written ({parent} is read-only); use another folder.")
+        remove_temporary(folder / _TEMPORARY)
+        is_used = folder.exists() and any(folder.iterdir())
+    if is_used:
+        raise ValueError(f"{folder} is not empty; use another folder, or empty this one.")
 
 
 def check_exists(*paths: str | Path) -> None:

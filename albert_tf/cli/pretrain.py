@@ -42,31 +42,9 @@ def run(
         from albert_tf.trainer import pretrain  # imports TensorFlow, so only after the recipe has been checked
 
     report = pretrain(checked_recipe, output, not quiet, skip_corrupt=skip_corrupt, allow_changed=allow_changed)
-    end_if_stopped(report)
     if not report.is_chief:
         return
     if report.results:
         rows = ((name.replace("_", " "), f"{value:.4f}") for name, value in report.results.items())
         print_table("", ("held-out examples", "value"), rows)
     typer.echo(f"model in {report.model_folder}, {report.num_train_steps:,} updates")
-    if note := plateau_note(report.results):
-        typer.echo(note)
-
-
-def plateau_note(results: dict[str, float]) -> str:
-    """A sentence about a model that does no better than one that ignores context; "" for others."""
-    if "unigram_entropy" not in results or results["masked_lm_loss"] < results["unigram_entropy"]:
-        return ""
-    return (
-        f"The model has learnt no context yet: its held-out masked-LM loss, {results['masked_lm_loss']:.3f}, is not "
-        f"below the unigram entropy, {results['unigram_entropy']:.3f}; train longer. A model fine-tuned from it may be "
-        "worse than with --set from_scratch=true."
-    )
-
-
-def end_if_stopped(report) -> None:
-    """Raises TrainingStopped if pretraining was interrupted."""
-    if not report.finished:
-        from albert_tf.trainer import TrainingStopped
-
-        raise TrainingStopped(report.num_train_steps, report.stopped_by)

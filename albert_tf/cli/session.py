@@ -1,24 +1,18 @@
 """Hides TensorFlow's start-up messages, and reports errors as one sentence on stderr."""
 
 import contextlib
-import faulthandler
 import os
-import re
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 
-from albert_tf.cli.tables import printable, wrapped
+from albert_tf.cli.tables import printable
 from albert_tf.files.urls import of_a_library, with_urls
 from albert_tf.lazy import FirstImport
 
 PROGRAM = "albert-tf"
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 _VERBOSE_LEVELS = ("0", "1")
-_LOG_LINE = re.compile(
-    r"WARNING: All log messages before absl|[IWE]\d{4} [\d:. ]+\S+\] |\d{4}-\d\d-\d\d [\d:. ]+: [IWE] "
-)
 _CURES = {
     PermissionError: "check its permissions",
     IsADirectoryError: "pass a file",
@@ -42,9 +36,6 @@ def user_errors() -> Iterator[None]:
         warnings.showwarning = lambda message, *_: print_sentence(str(message))
         try:
             yield
-        except (ValueError, OSError, RuntimeError) as error:
-            print_sentence(of_a_library(error) or _sentence(error))
-            sys.exit(getattr(error, "exit_status", 2))
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] == __name__.partition(".")[0]:
                 raise
@@ -54,10 +45,13 @@ def user_errors() -> Iterator[None]:
             print_sentence(f"{error.name} is not installed; {cure}.")
             sys.exit(2)
         except Exception as error:
-            if (sentence := of_a_library(error)) is None:
+            sentence = of_a_library(error)
+            if sentence is None and isinstance(error, ValueError | OSError | RuntimeError):
+                sentence = _sentence(error)
+            if sentence is None:
                 raise
             print_sentence(sentence)
-            sys.exit(2)
+            sys.exit(getattr(error, "exit_status", 2))
         finally:
             if quiet in sys.meta_path:
                 sys.meta_path.remove(quiet)
@@ -65,7 +59,7 @@ def user_errors() -> Iterator[None]:
 
 def print_sentence(sentence: str) -> None:
     """Prints a sentence to standard error, after the name of the program."""
-    print(wrapped(f"{PROGRAM}: {printable(with_urls(' '.join(sentence.split())))}", sys.stderr), file=sys.stderr)
+    print(f"{PROGRAM}: {printable(with_urls(' '.join(sentence.split())))}", file=sys.stderr)
 
 
 def _sentence(error: Exception) -> str:
@@ -78,41 +72,21 @@ def _sentence(error: Exception) -> str:
 
 
 def _import_quietly(module, execute) -> None:
-    """Hides TensorFlow's messages on stderr during import and device discovery.
+    """Hides what TensorFlow writes to file descriptor 2 during import and device discovery.
 
-    `TF_CPP_MIN_LOG_LEVEL` does not apply to them, because they are written before logging is initialised.
+    `TF_CPP_MIN_LOG_LEVEL` does not apply to it, because it is written before logging is initialised.
     """
-    with _hidden_log_lines():
-        execute(module)
-        module.config.list_physical_devices()
-
-
-@contextlib.contextmanager
-def _hidden_log_lines() -> Iterator[None]:
-    """Drops log lines written to file descriptor 2, unless there is an error or the process crashes."""
     if sys.stderr is None:  # closed by the caller
-        yield
+        execute(module)
         return
     sys.stderr.flush()
-    with tempfile.TemporaryFile() as captured:
-        stderr = os.dup(2)
-        os.dup2(captured.fileno(), 2)
-        report_crashes = not faulthandler.is_enabled()
-        if report_crashes:
-            faulthandler.enable(stderr)
-        failed = False
-        try:
-            yield
-        except Exception:
-            failed = True
-            raise
-        finally:
-            if report_crashes:
-                faulthandler.disable()
-            sys.stderr.flush()
-            os.dup2(stderr, 2)
-            os.close(stderr)
-            captured.seek(0)
-            for line in captured.read().decode("utf-8", "replace").splitlines():
-                if failed or not _LOG_LINE.match(line):
-                    print(line, file=sys.stderr)
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        execute(module)
+        module.config.list_physical_devices()
+    finally:
+        sys.stderr.flush()
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nowhere)

@@ -3,12 +3,9 @@
 import dataclasses
 import json
 import math
-import shutil
-import sys
-import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TextIO
+from typing import Annotated, Any
 
 import typer
 
@@ -48,38 +45,11 @@ def print_json(value: Any, indent: int | None = 2) -> None:
     print(content.encode("utf-8", "backslashreplace").decode())  # of lone surrogates, which labels from JSON may hold
 
 
-class Check(NamedTuple):
-    """The result of one check."""
-
-    name: str  # what was checked
-    finding: str  # the result and, if something is wrong, the cure
-    passed: bool = True
-
-
-def print_checks(checks: Iterable[Check], as_json: bool) -> None:
-    """Prints what was checked; exits with 2 if a check has failed."""
-    checks = list(checks)
-    if as_json:
-        print_json([check._asdict() for check in checks])
-    else:
-        rows = ((check.name, "ok" if check.passed else "wrong", check.finding) for check in checks)
-        print_table("", ("check", "result", "finding"), rows, num_text_columns=3)
-    if not all(check.passed for check in checks):
-        raise typer.Exit(2)
-
-
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
     to_list = getattr(value, "tolist", None)
     return str(value) if to_list is None else to_list()
-
-
-def wrapped(text: str, stream: TextIO | None) -> str:
-    """Breaks a text between words if it is for a terminal, which would break anywhere."""
-    if stream is None or not stream.isatty():
-        return text
-    return textwrap.fill(text, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
 
 
 def printable(text: str) -> str:
@@ -102,7 +72,7 @@ def _is_control(character: str) -> bool:
 def print_scores(
     title: str, scores: Any, constant: Any, file: str, more: Iterable[tuple[str, str]] = (), notes: Iterable[str] = ()
 ) -> None:
-    """Prints tables of scores, of those of each label, and of confused labels, as far as there are such scores.
+    """Prints tables of scores, of those of each label, and of the confusion of few labels, as far as there are such.
 
     Args:
         title: printed above the first table.
@@ -119,10 +89,10 @@ def print_scores(
     print_table(title, ("score", "value"), [*rows, *more])
     if by_label:
         _print_labels(scores.by_label, file)
-    if confusion:
+    if confusion and len(by_label or ()) <= _MAX_COLUMNS:  # of more, the matrix is in the file
         _print_confusion(list(by_label or ()), confusion)
     for note in notes:
-        typer.echo(wrapped(printable(note), sys.stdout))
+        typer.echo(printable(note))
 
 
 def _print_labels(by_label: Mapping[str, Any], file: str) -> None:
@@ -138,21 +108,8 @@ def _print_labels(by_label: Mapping[str, Any], file: str) -> None:
 
 
 def _print_confusion(names: list[str], confusion: dict[str, dict[str, int]]) -> None:
-    """Prints the confusion matrix, or of many labels those that are confused most."""
-    if len(names) <= _MAX_COLUMNS:
-        rows = ((name, *(f"{confusion.get(name, {}).get(other, 0):,}" for other in names)) for name in names)
-        print_table("rows are labels, columns predictions", ("label", *names), rows)
-        return
-    mistakes = [
-        (label, prediction, count)
-        for label, predictions in confusion.items()
-        for prediction, count in predictions.items()
-        if prediction != label
-    ]
-    if mistakes:
-        mistakes.sort(key=lambda mistake: -mistake[2])
-        rows = ((label, prediction, f"{count:,}") for label, prediction, count in mistakes[:_MAX_LABELS])
-        print_table("the most frequent mistakes", ("label", "prediction", "examples"), rows, num_text_columns=2)
+    rows = ((name, *(f"{confusion.get(name, {}).get(other, 0):,}" for other in names)) for name in names)
+    print_table("rows are labels, columns predictions", ("label", *names), rows)
 
 
 def _rows_of(values: dict[str, Any], group: str = "") -> Iterator[tuple[str, str]]:

@@ -8,22 +8,23 @@ import json
 import math
 import pathlib
 import time
-import warnings
 from typing import Any
 
 import keras
+import numpy as np
 import rich.console
 import rich.progress
+import tensorflow as tf
 
 from albert_tf.files.atomic import atomic_write
 from albert_tf.files.json import finite
 from albert_tf.trainer.run_folder import Speed, read_metrics
-from albert_tf.trainer.throughput import Stopwatch
 
 _SECONDS_BETWEEN_REFRESHES = 10.0
-_WIDTH_WITH_BAR = 130  # of a terminal: narrower ones have room for the numbers alone
+_WIDTH_WITH_BAR = 130  # of a terminal: narrower ones have room for loss, tokens per second and remaining time
 _STEPS_BETWEEN_CHECKS = 100
 _GRADIENTS_SHOWN = 10
+_SCALAR = 1  # a data class of TensorFlow's `summary.proto`
 
 
 class StopAtBadLoss(keras.callbacks.Callback):
@@ -108,6 +109,46 @@ class GradientLog(keras.callbacks.Callback):
         logs.update({f"trust_ratio/{path}": ratio for path, ratio in ratios.items()})
 
 
+class Stopwatch:
+    """Measures the throughput of `model.fit` since construction.
+
+    Each reading synchronises with the device, so read it rarely.
+    """
+
+    def __init__(self, model, tokens_per_step: int):
+        self.model, self.tokens_per_step = model, tokens_per_step
+        self._start = self._now()
+
+    def read(self) -> Speed:
+        """The throughput so far."""
+        steps, seconds, waited = (now - start for now, start in zip(self._now(), self._start, strict=True))
+        steps, seconds = max(steps, 1), max(seconds, 1e-9)
+        return Speed(steps * self.tokens_per_step / seconds, seconds / steps, waited / seconds)
+
+    def _now(self) -> tuple[int, float, float]:
+        step = int(self.model.optimizer.iterations.numpy())
+        return step, time.monotonic(), self.model.step_monitor.input_stall_seconds
+
+
+class SpeedLog(keras.callbacks.Callback):
+    """Adds the learning rate and the interval's Speed to the logs; must come before callbacks that use logs."""
+
+    def __init__(self, tokens_per_step: int):
+        super().__init__()
+        self.tokens_per_step = tokens_per_step
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._stopwatch, self._speed = Stopwatch(self.model, self.tokens_per_step), None
+
+    def on_test_begin(self, logs=None):
+        self._speed = self._stopwatch.read()  # excludes evaluation
+
+    def on_epoch_end(self, epoch, logs=None):
+        logs = {} if logs is None else logs
+        logs["learning_rate"] = float(self.model.optimizer.learning_rate)
+        logs.update(dataclasses.asdict(self._speed or self._stopwatch.read()))
+
+
 class MetricsLog(keras.callbacks.Callback):
     """Appends one JSON line per interval to a file, with the step and all logs.
 
@@ -115,23 +156,15 @@ class MetricsLog(keras.callbacks.Callback):
 
     Args:
         file: a `.jsonl` file.
-        expected_lines: number of lines when the checkpoint was saved; warns if there are fewer.
     """
 
-    def __init__(self, file: pathlib.Path, expected_lines: int = 0):
+    def __init__(self, file: pathlib.Path):
         super().__init__()
-        self.file, self.expected_lines = file, expected_lines
+        self.file = file
 
     def on_train_begin(self, logs=None):
         step = int(self.model.optimizer.iterations.numpy())
         entries = [entry for entry in read_metrics(self.file) if entry["step"] <= step]
-        if len(entries) < self.expected_lines:
-            warnings.warn(
-                f"{self.file} has only {len(entries)} of the {self.expected_lines} lines written before step {step}; "
-                "restore it from a copy to recover the others.",
-                stacklevel=2,
-            )
-        self.expected_lines = 0
         if self.file.exists():
             atomic_write(self.file, "".join(map(_line, entries)).encode())
 
@@ -146,8 +179,47 @@ def _line(entry: dict[str, float]) -> str:
     return json.dumps(finite(entry)) + "\n"
 
 
+class TensorBoardLog(keras.callbacks.Callback):
+    """Writes logs against the number of updates; Keras' callback would count epochs.
+
+    Scalars are named `train/NAME`, `held_out/NAME`, `speed/NAME`, `gradients/NAME` and `trust_ratio/PATH`.
+
+    Args:
+        folder: folder of the event files.
+    """
+
+    def __init__(self, folder: pathlib.Path):
+        super().__init__()
+        self.folder = folder
+
+    def on_train_begin(self, logs=None):
+        self._writer = tf.summary.create_file_writer(str(self.folder))
+
+    def on_epoch_end(self, epoch, logs=None):
+        metadata = tf.compat.v1.SummaryMetadata(data_class=_SCALAR)  # `tf.summary.scalar` would need TensorBoard itself
+        metadata.plugin_data.plugin_name = "scalars"
+        with self._writer.as_default(step=int(self.model.optimizer.iterations.numpy())):
+            for name, value in (logs or {}).items():
+                tf.summary.write(scalar_name(name), np.float32(value), metadata=metadata)
+        self._writer.flush()
+
+    def on_train_end(self, logs=None):
+        self._writer.close()
+
+
+def scalar_name(log: str) -> str:
+    """The name of a log in TensorBoard."""
+    if log.startswith("trust_ratio/"):
+        return log
+    if log.startswith("val_"):
+        return f"held_out/{log.removeprefix('val_')}"
+    if log in Speed.__dataclass_fields__:
+        return f"speed/{log}"
+    return f"{'gradients' if log in ('gradient_norm', 'loss_scale') else 'train'}/{log}"
+
+
 class SaveState(keras.callbacks.Callback):
-    """Saves the training state every `save_every` updates, at the last one, and when the held-out score is the best.
+    """Saves the training state every `save_every` updates, at the last one, and with each held-out score.
 
     Args:
         state: TrainingState.
@@ -162,8 +234,7 @@ class SaveState(keras.callbacks.Callback):
         held_out = (logs or {}).get(f"val_{training.best_metric}")
         if held_out is not None and math.isnan(held_out):  # a correlation of equal predictions
             held_out = None
-        is_due = step % training.save_every == 0 or step == training.num_train_steps
-        if is_due or (held_out is not None and self.state.writer.is_best(held_out)):
+        if held_out is not None or step % training.save_every == 0 or step == training.num_train_steps:
             self.state.save(held_out)
 
 
@@ -195,8 +266,7 @@ class ProgressLine(keras.callbacks.Callback):
             rich.progress.TimeRemainingColumn(),
         )
         self._first = self._shown = self._step()
-        self._timed_from = self._first
-        self._timed_at = self._shown_at = time.monotonic()
+        self._shown_at = time.monotonic()
         self._bar = rich.progress.Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self._bar.start()
         self._task = self._bar.add_task(self.title, total=self.total, completed=self._first, state="")
@@ -208,8 +278,6 @@ class ProgressLine(keras.callbacks.Callback):
 
     def on_train_batch_begin(self, batch, logs=None):
         step = self._interval_began + batch
-        if self._timed_from == self._first < step:  # the first steps include compiling
-            self._timed_from, self._timed_at = step, time.monotonic()
         self._bar.update(self._task, completed=step)
         is_bar_or_first = self.console.is_terminal or self._shown == self._first
         is_due = is_bar_or_first and time.monotonic() - self._shown_at > _SECONDS_BETWEEN_REFRESHES
@@ -237,17 +305,11 @@ class ProgressLine(keras.callbacks.Callback):
 
     def _show(self, step: int, loss: float, speed: Speed):
         self._shown, self._shown_at = step, time.monotonic()
-        state = f"loss {loss:.3f}  {speed}"
-        if self.console.is_terminal and self.console.width < _WIDTH_WITH_BAR:
-            room = self.console.width - len(f"{self.title} {self.total}/{self.total}  0:00:00 ")
-            while len(state) > room and "  " in state:  # drops the last numbers
-                state = state.rpartition("  ")[0]
-        self._bar.update(self._task, completed=step, state=state)
+        shown = speed if self.console.width >= _WIDTH_WITH_BAR else f"{speed.tokens_per_second / 1000:.1f}k tokens/s"
+        self._bar.update(self._task, completed=step, state=f"loss {loss:.3f}  {shown}")
         if not self.console.is_terminal:
-            # From the mean over the run since it was compiled, which includes evaluation and saving.
-            line, timed = f"{self.title} {step}/{self.total}  {state}", step - self._timed_from
-            if self._timed_from > self._first and timed > 0:
-                line += f"  {(self.total - step) * (time.monotonic() - self._timed_at) / timed:.0f} s left"
+            left = (self.total - step) * speed.seconds_per_step  # of training alone
+            line = f"{self.title} {step}/{self.total}  loss {loss:.3f}  {speed}  {left:.0f} s left"
             self.console.print(line, soft_wrap=True)
 
     def _step(self) -> int:

@@ -136,12 +136,6 @@ class CheckpointWriter:
         self.wait()
         return next((saved for saved in saved_checkpoints(self.folder) if saved.step == step), None)
 
-    def is_best(self, held_out: float) -> bool:
-        """Whether a score is better than that of every checkpoint."""
-        self.wait()
-        scores = [saved.held_out for saved in saved_checkpoints(self.folder) if saved.held_out is not None]
-        return all(self._order(held_out) < self._order(score) for score in scores)
-
     def _write(self, arrays: dict[str, np.ndarray], metadata: Mapping[str, Any]) -> None:
         folder, partial = (self.folder / f"{dot}step-{metadata['step']}" for dot in ("", "."))
         try:
@@ -170,13 +164,11 @@ class CheckpointWriter:
     def _delete_old(self, step: int) -> None:
         checkpoints = saved_checkpoints(self.folder)
         valid = [saved for saved in checkpoints if saved.step <= step]  # newer ones are damaged
-        best = {self._order(saved.held_out): saved for saved in reversed(valid) if saved.held_out is not None}
+        sign = -1 if self.higher_is_better else 1
+        best = {sign * saved.held_out: saved for saved in reversed(valid) if saved.held_out is not None}
         needed = [saved.folder for saved in (*valid[-self.keep :], *([best[min(best)]] if best else []))]
         for partial in self.folder.glob(".step-*"):  # of a process that was killed
             shutil.rmtree(partial)
         for saved in checkpoints:
             if saved.folder not in needed:  # hidden first, so that a kill leaves no partial checkpoint
                 shutil.rmtree(saved.folder.rename(self.folder / f".{saved.folder.name}"))
-
-    def _order(self, held_out: float) -> float:
-        return -held_out if self.higher_is_better else held_out

@@ -1,7 +1,6 @@
 """The devices of a run: one device, all devices of one or several machines, or TPUs."""
 
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.client import device_lib
 
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.trainer.recipe import Strategy, TrainingRecipe
@@ -86,37 +84,23 @@ class Devices:
         self.any_worker(False)
 
     def check_memory(self, training: TrainingRecipe, activations: float) -> None:
-        """Checks that a batch can fit in main memory, or in that of GPUs; TPUs are not checked.
+        """Checks that a batch can fit in main memory; GPUs and TPUs say themselves what does not fit.
 
         Args:
             training: TrainingRecipe.
             activations: number of values that one example keeps for the backward pass.
 
         Raises:
-            ValueError: the activations of this machine's or a GPU's rows alone need more memory than it has.
+            ValueError: the activations of this machine's rows alone need more memory than it has.
         """
-        on_gpus = self.gpu_memory > 0
-        share = self.strategy.num_replicas_in_sync if on_gpus else max(len(self.addresses), 1)
-        rows = training.batch_size / training.gradient_accumulation_steps / share
+        rows = training.batch_size / training.gradient_accumulation_steps / max(len(self.addresses), 1)
         needed = rows * activations * (4 if training.dtype_policy == "float32" else 2)
-        available = self.gpu_memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if training.remat == "none" and needed > available and "TPU" not in _accelerators():
+        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if training.remat == "none" and needed > available and not _accelerators():
             raise ValueError(
-                f"batch_size={training.batch_size} needs at least {needed / 2**30:,.0f} GiB for activations, and "
-                f"{'a GPU' if on_gpus else 'this machine'} has {available / 2**30:,.0f} GiB; lower it, or use "
-                "`gradient_accumulation_steps` or `remat`."
+                f"batch_size={training.batch_size} needs at least {needed / 2**30:,.0f} GiB for activations, and this "
+                f"machine has {available / 2**30:,.0f} GiB; lower it, or use `gradient_accumulation_steps` or `remat`."
             )
-
-    def keeps_scores(self, dtype_policy: str) -> bool:
-        """Whether attention probabilities are kept for the backward pass; flash attention of GPUs keeps none."""
-        return not self.gpu_memory or dtype_policy == "float32"
-
-    @functools.cached_property
-    def gpu_memory(self) -> int:
-        """Bytes that TensorFlow may use of the smallest GPU; 0 without GPUs."""
-        if "GPU" not in _accelerators():
-            return 0
-        return min(gpu.memory_limit for gpu in device_lib.list_local_devices() if gpu.device_type == "GPU")
 
     def check_agreement(self, facts: Mapping[str, Any]) -> None:
         """Checks, before training, that all workers are about to do the same.
@@ -186,16 +170,9 @@ def explain_out_of_memory(batch_size: int) -> Iterator[None]:
         if not lines:
             raise
         raise RuntimeError(
-            f"Out of memory with batch_size={batch_size}: {lines[0]}{_in_use()}; use `gradient_accumulation_steps` or "
-            "`remat`, or lower `batch_size`."
+            f"Out of memory with batch_size={batch_size}: {lines[0]}; use `gradient_accumulation_steps` or `remat`, or "
+            "lower `batch_size`."
         ) from None
-
-
-def _in_use() -> str:
-    """The memory that GPUs had in use, for an error message; "" without one."""
-    gpus = [device.name.rpartition("device:")[2] for device in tf.config.list_logical_devices("GPU")]
-    peaks = [tf.config.experimental.get_memory_info(gpu)["peak"] / 2**30 for gpu in gpus]
-    return f", beside at most {max(peaks):,.2f} GiB of weights and of the step before" if peaks else ""
 
 
 def _accelerators() -> list[str]:

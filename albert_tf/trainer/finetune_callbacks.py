@@ -19,20 +19,12 @@ class Evaluate(keras.callbacks.Callback):
     Attributes:
         history: the score of each evaluation.
         kept: the evaluation of the weights to keep, unless an earlier process made it.
-        first_loss: the mean loss of the first tenth of a run that logs a single interval; None if it has few updates.
     """
 
     def __init__(self, evaluate: Any, log: str, history: list[float], options: TrainingOptions, devices: Devices):
         super().__init__()
         self.evaluate, self.log, self.history, self.options, self.devices = evaluate, log, history, options, devices
         self.kept: Evaluation | None = None
-        self.first_loss: float | None = None
-
-    def on_train_batch_begin(self, batch, logs=None):
-        steps, is_single = self.params["steps"], self.params["epochs"] == 1
-        is_tenth = is_single and steps >= 100 and batch == steps // 10  # fewer losses are noise
-        if is_tenth and batch == int(self.model.optimizer.iterations.numpy()):  # else the run was resumed
-            self.first_loss = float(self.model.get_metrics_result()["loss"])
 
     def on_epoch_end(self, epoch, logs=None):
         evaluation = self.evaluate()

@@ -42,7 +42,6 @@ class FinetuneReport(pydantic.BaseModel):
             `evaluate` and `predict` then use.
         threshold: where a text may have any number of labels, the threshold of their probabilities, a number or numbers
             by label, which `evaluate` and `predict` then use.
-        tags_words: whether tags are of words, not of spans of characters; None for other tasks.
         cut_examples: number of texts or questions to train on that are longer than the model reads.
         train_examples, dev_examples: number of examples.
         steps: number of updates.
@@ -63,7 +62,6 @@ class FinetuneReport(pydantic.BaseModel):
     constant_score: ConstantScore | None = None
     no_answer_threshold: float | None = None
     threshold: float | dict[str, float] | None = None
-    tags_words: bool | None = None
     cut_examples: int
     train_examples: int
     dev_examples: int

@@ -34,15 +34,14 @@ from albert_tf.layers.kernels import runs_on_cpu
 from albert_tf.layers.seeds import seeded
 from albert_tf.models.base import AlbertBase
 from albert_tf.models.task_settings import facts_of
-from albert_tf.optimizers.rules import assign_rules
 from albert_tf.tasks.learned import Evaluation, LearnedTask, learned_task
 from albert_tf.tasks.settings import write_settings
-from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, StopAtBadLoss
+from albert_tf.trainer.callbacks import MetricsLog, ProgressLine, SaveState, SpeedLog, StopAtBadLoss, TensorBoardLog
 from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory
 from albert_tf.trainer.finetune_callbacks import Evaluate
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.fit_loop import TrainingStopped, fit
+from albert_tf.trainer.fit_loop import fit
 from albert_tf.trainer.run_folder import (
     CHECKPOINTS_FOLDER,
     LOGS_FOLDER,
@@ -57,8 +56,6 @@ from albert_tf.trainer.run_folder import (
 from albert_tf.trainer.run_state import TrainingState
 from albert_tf.trainer.starting_model import LARGE, default_rate, load_teacher, load_tokenizer, make_model, max_length
 from albert_tf.trainer.task_options import FinetuneOptions
-from albert_tf.trainer.tensorboard import TensorBoardLog
-from albert_tf.trainer.throughput import SpeedLog
 
 
 def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneReport:
@@ -78,7 +75,7 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
         ValueError: files, vocabulary, checkpoint and options do not match; the folder belongs to another run, or
             another process is writing to it; or the loss is not finite.
         TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
-        RuntimeError: a step does not fit in memory.
+        RuntimeError: a worker was lost, or a step does not fit in memory.
     """
     begun = time.monotonic()
     output, devices = location(options.output), connect(options.strategy)
@@ -94,7 +91,8 @@ def finetune(options: FinetuneOptions, show_progress: bool = False) -> FinetuneR
             return read_report(folder).model_copy(update={"folder": output})
         stack.enter_context(explain_out_of_memory(options.batch_size))
         if show_progress:
-            _describe(run)
+            for name, data in run.examples.items():
+                print(f"{name}: {data.form}", file=sys.stderr)
         report = _finish(run, devices, _train(run, devices, saved), begun)
         devices.barrier()  # a worker that exits early would be reported as lost
     return report.model_copy(update={"folder": output})
@@ -118,15 +116,13 @@ def _read(options: FinetuneOptions, folder: pathlib.Path, devices: Devices, show
     """Reads the examples and makes the models; nothing is written."""
     models = {name: model_folder(path) for name in ("pretrained", "teacher") if (path := getattr(options, name))}
     options = options.model_copy(update=models)  # downloaded once, and of one revision
-    kind: Any = learned_task(options.task)
-    task = kind(None, options.settings)  # its tokenizer and further settings come below
+    task: LearnedTask = learned_task(options.task)(load_tokenizer(options), options.settings)  # some come below
     examples = {"train": task.read(options.train), "dev": task.read_dev(options.dev)}
     arguments = task.model_arguments(examples["train"])
     keras.utils.set_random_seed(options.seed)
     with devices.strategy.scope():
         with seeded(options.seed):
-            model = make_model(options, options.task, {**arguments, "dtype": options.dtype_policy})
-        task.tokenizer = load_tokenizer(options)
+            model = make_model(options, options.task, task.tokenizer, {**arguments, "dtype": options.dtype_policy})
         teacher = load_teacher(options, model, task.tokenizer)
     chosen = {"max_length": max_length(task, model), **task.learnt_settings(examples["train"])}
     task.settings = task.settings.with_facts(**{**facts_of(model), "task": options.task, **chosen})
@@ -156,15 +152,6 @@ def _starting_point(run: _FinetuneRun, devices: Devices) -> SavedCheckpoint | No
     return saved
 
 
-def _describe(run: _FinetuneRun) -> None:
-    for name, data in run.examples.items():
-        print(f"{name}: {data.form}", file=sys.stderr)
-    if run.options.freeze:
-        weights = run.model.count_params()
-        frozen = weights - sum(math.prod(variable.shape) for variable in run.model.trainable_variables)
-        print(f"frozen: {frozen:,} of {weights:,} weights", file=sys.stderr)
-
-
 @dataclasses.dataclass(frozen=True)
 class _Trained:
     """What training leaves."""
@@ -176,7 +163,7 @@ class _Trained:
 
 def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -> _Trained:
     """Trains to the end; raises TrainingStopped if interrupted."""
-    options, task, model, metrics_file = run.options, run.task, run.model, run.folder / METRICS_FILE
+    options, task, model = run.options, run.task, run.model
     with count_texts() as of_dev:
         current = ModelFolder(task.tokenizer, task.settings, model=model, traces_first=True)
         evaluate = task.evaluator(current.compute, run.examples["dev"])
@@ -186,25 +173,18 @@ def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -
     training = options.training_recipe(steps, task.main_score)
     # A row of multiple choice has several sequences; a batch has at most all examples.
     sequences, share = getattr(train, "num_choices", 1), min(1.0, len(train.lengths) / options.batch_size)
-    has_scores = devices.keeps_scores(training.dtype_policy)
-    values = activation_values(model.config, round(train.lengths.mean()), 0, has_scores)
-    devices.check_memory(training, values * sequences * share)
+    devices.check_memory(training, activation_values(model.config, round(train.lengths.mean()), 0) * sequences * share)
     if devices.is_chief:
         write_recipe(run.folder, run.recipe)
     with devices.strategy.scope():
         optimizer = options.optimizer_recipe(training.num_train_steps, run.recipe["learning_rate"])
-        model.compile(
-            optimizer.build(training.num_train_steps, training.batch_size),
-            gradient_accumulation_steps=training.gradient_accumulation_steps,
-            remat=training.remat,
-            jit_compile=training.jit_compile,
-            teacher=run.teacher,
-        )
-        folder, metadata = run.folder / CHECKPOINTS_FOLDER, {"recipe": run.recipe}
-        state = TrainingState(folder, model, training, metadata, metrics_file, higher_is_better=True)
+        built = optimizer.build(training.num_train_steps, training.batch_size)
+        model.compile(built, teacher=run.teacher, **training.compile_arguments())
+        metadata = {"recipe": run.recipe}
+        state = TrainingState(run.folder / CHECKPOINTS_FOLDER, model, training, metadata, higher_is_better=True)
         state.restore(saved)
     log = f"val_{task.main_score}"
-    history = [entry[log] for entry in read_metrics(metrics_file)][: state.step // training.log_every]
+    history = [entry[log] for entry in read_metrics(run.folder / METRICS_FILE)][: state.step // training.log_every]
     evaluations = Evaluate(evaluate, log, history, options, devices)
     if not evaluations.is_exhausted:
         rows = min(options.batch_size, len(train.lengths) / steps)  # without copies
@@ -212,8 +192,6 @@ def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -
         callbacks = _callbacks(run, state, devices, evaluations, tokens_per_step)
         batches = functools.partial(_batches, run, devices, train)
         fit(state, devices, callbacks, batches(state.step), batches)
-        if state.step < training.num_train_steps and not evaluations.is_exhausted:
-            raise TrainingStopped(state.step, state.stopped_by)
     return _Trained(state, evaluations, {"train": of_train, "dev": of_dev})
 
 
@@ -241,7 +219,7 @@ def _callbacks(
     if not devices.is_chief:
         return callbacks
     callbacks += [
-        MetricsLog(run.folder / METRICS_FILE, state.metrics_lines),
+        MetricsLog(run.folder / METRICS_FILE),
         TensorBoardLog(run.folder / LOGS_FOLDER),
         SaveState(state),
     ]
@@ -258,8 +236,6 @@ def _finish(run: _FinetuneRun, devices: Devices, trained: _Trained, begun: float
     evaluation = evaluations.kept or evaluations.evaluate()
     # Settings that are chosen on the examples to evaluate on.
     chosen: dict[str, Any] = {name: getattr(evaluation, name, None) for name in ("threshold", "no_answer_threshold")}
-    rules, variables = run.options.learning_rate_rules or [(".*", 1.0)], run.model.trainable_variables
-    factors = assign_rules(rules, [variable.path for variable in variables])
     report = FinetuneReport(
         folder=pathlib.Path(name_of(run.folder)),
         scores=evaluation.scores,
@@ -268,12 +244,11 @@ def _finish(run: _FinetuneRun, devices: Devices, trained: _Trained, begun: float
         kept_evaluation=evaluations.index_to_keep + 1,
         constant_score=evaluation.constant_score,
         **chosen,
-        tags_words=getattr(task.settings, "tag_words", None),
         cut_examples=trained.counts["train"].cut,
         train_examples=len(run.examples["train"]),
         dev_examples=len(run.examples["dev"]),
         steps=steps,
-        trained_parameters=sum(math.prod(variable.shape) for variable in variables if factors[variable.path]),
+        trained_parameters=sum(math.prod(variable.shape) for variable in run.model.trainable_variables),
         notes=tuple(_notes(run, trained, evaluation)),
         seconds=round(time.monotonic() - begun, 3),
     )
@@ -322,9 +297,7 @@ def _notes(run: _FinetuneRun, trained: _Trained, evaluation: Evaluation) -> Iter
             f"{shared:,} of the {len(dev):,} examples to evaluate on are also in the training examples; scores are too "
             "high."
         )
-    first = trained.evaluations.first_loss
     losses = [entry["loss"] for entry in read_metrics(run.folder / METRICS_FILE)]
-    losses = losses if first is None else [first, *losses]
     problems = ["all predictions are the same"] if evaluation.is_constant else []
     problems += ["the loss did not fall"] if len(losses) > 1 and min(losses[1:]) >= losses[0] else []
     if problems:

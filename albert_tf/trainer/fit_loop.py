@@ -34,7 +34,7 @@ def fit(
     open_train: Callable[[int], Any],
     heldout: Any = None,
 ) -> None:
-    """Trains a model from the step of its state to the end, or until interrupted.
+    """Trains a model from the step of its state to the end, or until a callback stops it.
 
     Args:
         state: TrainingState of a compiled model.
@@ -43,22 +43,28 @@ def fit(
         train: training data from the current step on.
         open_train: opens the training data at a given step.
         heldout: dataset, or None.
+
+    Raises:
+        TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state was saved.
     """
     interval, total = state.training.log_every, state.training.num_train_steps // state.training.log_every
     done, partial = divmod(state.step, interval)
-    with _SaveOnSignal(state, devices) as save_on_signal:
-        callbacks = [*callbacks, save_on_signal]
+    with _SaveOnSignal(state, devices) as signals:
+        callbacks = [*callbacks, signals]
         if partial:
             rest = {"initial_epoch": done, "epochs": done + 1, "steps_per_epoch": interval - partial}
             _fit(state, [*callbacks, _CompleteInterval(state)], train, heldout, rest)
             done += 1
             if state.model.stop_training:  # a callback has stopped training early
                 done = total
-            train = open_train(state.step) if done < total and not state.stopped_by else None
-        if done < total and not state.stopped_by:
+            train = open_train(state.step) if done < total and not signals.stopped_by else None
+        if done < total and not signals.stopped_by:
             intervals = {"initial_epoch": done, "epochs": total, "steps_per_epoch": interval}
             _fit(state, callbacks, train, heldout, intervals)
     state.writer.wait()
+    if signals.stopped_by and state.step < state.training.num_train_steps:
+        devices.barrier()  # a worker that exits early would be reported as lost
+        raise TrainingStopped(state.step, signals.stopped_by)
 
 
 def _fit(state: TrainingState, callbacks: list[Any], train: Any, heldout: Any, epochs: dict[str, int]) -> None:
@@ -96,7 +102,7 @@ class _SaveOnSignal(keras.callbacks.Callback):
 
     def __init__(self, state: TrainingState, devices: Devices):
         super().__init__()
-        self.state, self.devices, self._received, self._previous = state, devices, 0, {}
+        self.state, self.devices, self.stopped_by, self._received, self._previous = state, devices, 0, 0, {}
         interval, chunk = state.training.log_every, state.training.steps_per_execution
         self._every = 1 if not devices.has_workers else chunk * max(1, interval // (20 * chunk))
 
@@ -122,7 +128,7 @@ class _SaveOnSignal(keras.callbacks.Callback):
 
     def _stop_if_requested(self):
         if self.devices.any_worker(bool(self._received)):
-            self.state.stopped_by = self._received or signal.SIGTERM  # if another worker received it
+            self.stopped_by = self._received or signal.SIGTERM  # if another worker received it
             if self.devices.is_chief and self.state.saved_step != self.state.step:
                 self.state.save()
             raise _StopFit

@@ -41,7 +41,8 @@ class LearningRateScaling(Section):
 class OptimizerRecipe(Section):
     """The optimizer and its learning rate.
 
-    `num_warmup_steps` is in updates. The reference has `bias_correction=False` and `reference_jump=True`.
+    `num_warmup_steps` is in updates; only LAMB has trust ratios to log. The reference has `bias_correction=False` and
+    `reference_jump=True`.
     """
 
     name: Literal["lamb", "adamw"] = "lamb"
@@ -71,34 +72,12 @@ class OptimizerRecipe(Section):
                 "Either `optimizer.learning_rate` or `optimizer.learning_rate_scaling` must be given. "
                 f"Received: {received}."
             )
-        if self.log_trust_ratios and self.name != "lamb":
-            raise ValueError(
-                "`optimizer.log_trust_ratios` must be false unless `optimizer.name` is 'lamb'. "
-                f"Received: optimizer.name={self.name!r}."
-            )
         return self
 
     def peak(self, batch_size: int) -> float:
         """The highest learning rate."""
         scaling = self.learning_rate_scaling
         return scaling.rate(batch_size) if scaling is not None else self.learning_rate or 0.0
-
-    def describe_peak(self, batch_size: int) -> str:
-        """One line with the peak and the scaling that it results from.
-
-        Example:
-
-        >>> scaling = LearningRateScaling(rule="sqrt", reference_learning_rate=0.00176, reference_batch_size=4096)
-        >>> OptimizerRecipe(learning_rate_scaling=scaling).describe_peak(512)
-        'learning rate 0.000622 = 0.00176 * sqrt(512 / 4096)'
-        """
-        scaling = self.learning_rate_scaling
-        line = f"learning rate {self.peak(batch_size):.3g}"
-        if scaling is None:
-            return line
-        function = "sqrt" if scaling.rule == "sqrt" else ""
-        ratio = f"({batch_size} / {scaling.reference_batch_size})"
-        return f"{line} = {scaling.reference_learning_rate:g} * {function}{ratio}"
 
     def warn_if_unscaled(self, batch_size: int) -> None:
         """Warns if LAMB's published learning rate is used with a much smaller batch."""

@@ -9,12 +9,12 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
+import sys
 import time
 from typing import Any
 
 import keras
 import numpy as np
-import rich.console
 import tensorflow as tf
 
 from albert_tf import checkpoints
@@ -29,7 +29,15 @@ from albert_tf.files.urls import location
 from albert_tf.layers.seeds import seeded
 from albert_tf.models import AlbertForPreTraining
 from albert_tf.trainer.batches import data_facts, data_sizes, heldout_batches, train_batches
-from albert_tf.trainer.callbacks import GradientLog, MetricsLog, ProgressLine, SaveState, StopAtBadLoss
+from albert_tf.trainer.callbacks import (
+    GradientLog,
+    MetricsLog,
+    ProgressLine,
+    SaveState,
+    SpeedLog,
+    StopAtBadLoss,
+    TensorBoardLog,
+)
 from albert_tf.trainer.checkpoint_files import SavedCheckpoint, latest_valid_checkpoint
 from albert_tf.trainer.devices import Devices, connect, explain_out_of_memory, shared_evenly
 from albert_tf.trainer.fit_loop import fit
@@ -46,8 +54,6 @@ from albert_tf.trainer.run_folder import (
     write_recipe,
 )
 from albert_tf.trainer.run_state import TrainingState
-from albert_tf.trainer.tensorboard import TensorBoardLog
-from albert_tf.trainer.throughput import SpeedLog
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +64,7 @@ class PretrainReport:
         model_folder: the trained model and its tokenizer, in Hugging Face layout.
         metrics_file: one JSON line per interval.
         results: held-out metrics, and `unigram_entropy` of the masked tokens in nats; empty without held-out examples.
-        num_train_steps: updates made so far.
-        finished, stopped_by: False and the number of a signal if the run was interrupted; the same call resumes it.
+        num_train_steps: updates made.
         is_chief: whether this process wrote the folder.
         seconds: wall time of this call.
     """
@@ -68,8 +73,6 @@ class PretrainReport:
     metrics_file: pathlib.Path
     results: dict[str, float]
     num_train_steps: int
-    finished: bool
-    stopped_by: int
     is_chief: bool
     seconds: float
 
@@ -82,8 +85,6 @@ def pretrain(
     allow_changed: bool = False,
 ) -> PretrainReport:
     """Runs a recipe, or resumes an interrupted run.
-
-    On SIGTERM or Ctrl-C it saves its state at the end of the current step and returns an unfinished report.
 
     Args:
         recipe: Recipe.
@@ -100,6 +101,7 @@ def pretrain(
     Raises:
         ValueError: recipe, data, folder and workers do not match, another process is writing to the folder, or the loss
             is not finite.
+        TrainingStopped: SIGTERM or Ctrl-C was received before the last update; the state of the run was saved.
         OSError: the disk is full.
         RuntimeError: a worker was lost, or a step does not fit in memory.
     """
@@ -111,30 +113,30 @@ def pretrain(
         folder = stack.enter_context(run_folder(output, devices.is_chief))
         run = _PretrainRun(recipe, folder, show_progress, skip_corrupt, allow_changed)
         if devices.is_chief:
-            stack.enter_context(exclusive_lock(run.output))  # before anything in the folder is read
-            check_folder(run.output, run.values, allow_changed)
+            stack.enter_context(exclusive_lock(run.folder))  # before anything in the folder is read
+            check_folder(run.folder, run.values, allow_changed)
         stack.enter_context(devices.explain_worker_failure())
         stack.enter_context(explain_out_of_memory(recipe.training.batch_size))
         stack.enter_context(name_damage(*filter(None, (recipe.data.source, recipe.data.heldout))))
-        state = _train(run, devices, _starting_point(run))
-        finished = state.step == recipe.training.num_train_steps
-        results = _finish(run, devices, state.model, tokenizer_files) if finished else {}
+        state = _train(run, devices, _starting_point(run, devices))
+        results = _finish(run, devices, state.model, tokenizer_files)
         devices.barrier()  # a worker that exits early would be reported as lost
     model, metrics, seconds = output / MODEL_FOLDER, output / METRICS_FILE, time.monotonic() - begun
-    return PretrainReport(model, metrics, results, state.step, finished, state.stopped_by, devices.is_chief, seconds)
+    return PretrainReport(model, metrics, results, state.step, devices.is_chief, seconds)
 
 
-def _starting_point(run: "_PretrainRun") -> SavedCheckpoint | None:
+def _starting_point(run: "_PretrainRun", devices: Devices) -> SavedCheckpoint | None:
     # A run starts from the first of these that there is:
     # 1. its newest intact checkpoint;
     # 2. the checkpoint `weights` of [model];
     # 3. random weights.
-    saved = latest_valid_checkpoint(run.output / CHECKPOINTS_FOLDER)
+    saved = latest_valid_checkpoint(run.folder / CHECKPOINTS_FOLDER)
     if saved is not None and saved.step > run.recipe.training.num_train_steps:
         raise ValueError(
             f"{saved.folder} has already been trained for {saved.step} steps, more than num_train_steps = "
             f"{run.recipe.training.num_train_steps}; raise num_train_steps, or use another folder."
         )
+    devices.check_agreement(run.shared_facts(saved))
     return saved
 
 
@@ -143,7 +145,7 @@ class _PretrainRun:
     """The arguments of a run, and values derived from them."""
 
     recipe: Recipe
-    output: pathlib.Path
+    folder: pathlib.Path  # on this machine
     show_progress: bool
     skip_corrupt: bool
     allow_changed: bool
@@ -175,12 +177,10 @@ class _PretrainRun:
 
 
 def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -> TrainingState:
-    """Trains to the end, or until interrupted."""
+    """Trains to the end; raises TrainingStopped if interrupted."""
     recipe, training = run.recipe, run.recipe.training
-    devices.check_agreement(run.shared_facts(saved))
     sizes = data_sizes(recipe)
-    has_scores = devices.keeps_scores(training.dtype_policy)
-    devices.check_memory(training, activation_values(recipe.config, sizes["L"], sizes["P"], has_scores))
+    devices.check_memory(training, activation_values(recipe.config, sizes["L"], sizes["P"]))
     keras.utils.set_random_seed(training.seed)  # before the data are opened, because it also shuffles the examples
     # Check everything before writing to the folder.
     train, heldout = _batches(run, devices, 0 if saved is None else saved.step), heldout_batches(recipe)
@@ -193,23 +193,15 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
             weights = with_vocabulary(checkpoints.read(recipe.weights), recipe.config)
             weights = with_positions(weights, recipe.config)
             assign(weights, model.variables_by_path(), recipe.new_head)
-        model.compile(
-            optimizer=recipe.optimizer.build(training.num_train_steps, training.batch_size),
-            gradient_accumulation_steps=training.gradient_accumulation_steps,
-            remat=training.remat,
-            scan_layers=training.scan_layers,
-            steps_per_execution=training.steps_per_execution,
-            jit_compile=training.jit_compile,
-        )
+        built = recipe.optimizer.build(training.num_train_steps, training.batch_size)
+        model.compile(built, **training.compile_arguments())
         metadata = {"recipe": run.values, "data": run.data_facts, "network": run.network}
-        state = TrainingState(
-            run.output / CHECKPOINTS_FOLDER, model, training, metadata, metrics_file=run.output / METRICS_FILE
-        )
+        state = TrainingState(run.folder / CHECKPOINTS_FOLDER, model, training, metadata)
         state.restore(saved, run.allow_changed)
     if devices.is_chief:
-        write_recipe(run.output, run.values)
+        write_recipe(run.folder, run.values)
         if state.step < training.num_train_steps:  # a finished run is being extended: its results are outdated
-            (run.output / RESULTS_FILE).unlink(missing_ok=True)
+            (run.folder / RESULTS_FILE).unlink(missing_ok=True)
     fit(state, devices, _callbacks(run, state, devices), train, functools.partial(_batches, run, devices), heldout)
     return state
 
@@ -223,11 +215,10 @@ def _describe(run: _PretrainRun, devices: Devices) -> None:
     optimizer, batch_size = run.recipe.optimizer, run.recipe.training.batch_size
     optimizer.warn_if_unscaled(batch_size)
     if run.show_progress:
-        console = rich.console.Console(stderr=True)
-        console.print(devices.describe(), markup=False, highlight=False)
+        print(devices.describe(), file=sys.stderr)
         if optimizer.learning_rate_scaling is not None:
-            console.print(optimizer.describe_peak(batch_size))
-        console.print(_size_of(run.recipe), markup=False, highlight=False, soft_wrap=True)
+            print(f"learning rate {optimizer.peak(batch_size):.3g}", file=sys.stderr)
+        print(_size_of(run.recipe), file=sys.stderr)
 
 
 def _size_of(recipe: Recipe) -> str:
@@ -245,7 +236,7 @@ def _size_of(recipe: Recipe) -> str:
 
 
 def _callbacks(run: _PretrainRun, state: TrainingState, devices: Devices) -> list[Any]:
-    training, file = run.recipe.training, run.output / METRICS_FILE
+    training, file = run.recipe.training, run.folder / METRICS_FILE
     stop = StopAtBadLoss(training.stop_above_best, file)
     if not devices.is_chief:
         return [stop]
@@ -254,8 +245,8 @@ def _callbacks(run: _PretrainRun, state: TrainingState, devices: Devices) -> lis
         GradientLog(),
         SpeedLog(tokens_per_step),
         # Before SaveState: on resume, metrics after the checkpoint are rewritten, but earlier ones are not.
-        MetricsLog(file, state.metrics_lines),
-        TensorBoardLog(run.output / LOGS_FOLDER, training.evaluate_every if training.histograms else None),
+        MetricsLog(file),
+        TensorBoardLog(run.folder / LOGS_FOLDER),
         stop,
         SaveState(state),
     ]
@@ -273,10 +264,10 @@ def _finish(run: _PretrainRun, devices: Devices, model, tokenizer_files: dict[st
         logs = model.evaluate(shared_evenly(heldout), return_dict=True, verbose=0)
         results = {**{name: float(value) for name, value in logs.items()}, "unigram_entropy": unigram_entropy(heldout)}
     if devices.is_chief:
-        model.save_pretrained(run.output / MODEL_FOLDER)
+        model.save_pretrained(run.folder / MODEL_FOLDER)
         for name, content in tokenizer_files.items():
-            atomic_write(run.output / MODEL_FOLDER / name, content)
-        write_json(run.output / RESULTS_FILE, finite(results))
+            atomic_write(run.folder / MODEL_FOLDER / name, content)
+        write_json(run.folder / RESULTS_FILE, finite(results))
     return results
 
 

@@ -26,8 +26,7 @@ def _check_remat(value: str | int) -> str | int:
 Strategy = Literal["one_device", "mirrored", "multi_worker", "tpu"]
 DtypePolicy = Literal["float32", "mixed_bfloat16", "mixed_float16"]
 Remat = Annotated[str | int, pydantic.AfterValidator(_check_remat)]
-MAX_COUNT = 2**31
-Count = Annotated[int, pydantic.Field(gt=0, lt=MAX_COUNT)]
+Count = Annotated[int, pydantic.Field(gt=0, lt=2**31)]
 
 _SOURCES = ("examples", "documents")
 _SIZES = ("embedding_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
@@ -65,6 +64,7 @@ class DataRecipe(Section):
 class ComputeOptions(Section):
     """How a step is computed, in pretraining and in fine-tuning."""
 
+    batch_size: Count
     gradient_accumulation_steps: Count = 1
     seed: int = pydantic.Field(default=0, ge=0, lt=2**31)
     strategy: Strategy = "one_device"
@@ -72,16 +72,23 @@ class ComputeOptions(Section):
     jit_compile: bool | Literal["auto"] = "auto"
     remat: Remat = "none"
 
+    @pydantic.model_validator(mode="after")
+    def _check_parts(self):
+        if self.batch_size % self.gradient_accumulation_steps:
+            raise ValueError(
+                "`gradient_accumulation_steps` must divide `batch_size`. Received: "
+                f"gradient_accumulation_steps={self.gradient_accumulation_steps}, batch_size={self.batch_size}."
+            )
+        return self
+
 
 class TrainingRecipe(ComputeOptions):
     """Length, batch size, intervals and devices of a run. Intervals are in updates.
 
     `best_metric` is the held-out metric that decides on the best checkpoint, which is kept besides the newest ones.
-    `histograms` writes histograms of the weights for TensorBoard at every evaluation.
     """
 
     num_train_steps: Count
-    batch_size: Count
     log_every: Count = 100
     evaluate_every: Count = 1000
     save_every: Count = 1000
@@ -90,7 +97,6 @@ class TrainingRecipe(ComputeOptions):
     stop_above_best: float | None = pydantic.Field(default=3.0, gt=0)
     steps_per_execution: Count = 1
     scan_layers: bool = False
-    histograms: bool = True
 
     @pydantic.model_validator(mode="after")
     def _check_intervals(self):
@@ -99,7 +105,6 @@ class TrainingRecipe(ComputeOptions):
             ("evaluate_every", "log_every"),
             ("save_every", "log_every"),
             ("log_every", "steps_per_execution"),
-            ("batch_size", "gradient_accumulation_steps"),
         ):
             if getattr(self, name) % getattr(self, divisor):
                 raise ValueError(
@@ -107,6 +112,11 @@ class TrainingRecipe(ComputeOptions):
                     f"{divisor}={getattr(self, divisor)}; change one of these keys of [training]."
                 )
         return self
+
+    def compile_arguments(self) -> dict[str, Any]:
+        """How a step is computed, as arguments of `model.compile`."""
+        names = {"gradient_accumulation_steps", "remat", "scan_layers", "steps_per_execution", "jit_compile"}
+        return self.model_dump(include=names)
 
 
 class Recipe(Section):

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from albert_tf.files.atomic import atomic_write, sha256
+from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import has_file, parse_json, read_bytes, read_json
 from albert_tf.files.mirrors import mirrored, upload_changes
 from albert_tf.files.origins import without_secrets
@@ -48,20 +48,14 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
         allow_changed: whether to only warn if the recipe in the folder differs; None if there is no such option.
 
     Raises:
-        ValueError: the folder belongs to another recipe, holds other files or a file in
-            place of one of its folders, or has a path that TensorFlow cannot read.
+        ValueError: the folder belongs to another recipe, holds other files, or has a path that TensorFlow cannot read.
     """
     if set("[\\") & set(str(folder)):  # TensorFlow takes the path of a checkpoint for a pattern
         raise ValueError(f"The path of {folder} must not have '[' or '\\'; use another folder.")
-    for name in (LOGS_FOLDER, CHECKPOINTS_FOLDER, MODEL_FOLDER):
-        if (folder / name).exists() and not (folder / name).is_dir():
-            raise ValueError(f"{folder / name} is a file, but a run needs a folder there; move the file away.")
     if has_file(folder / RECIPE_FILE, _RESTORE):
         changes = differences(read_json(folder / RECIPE_FILE, cure=_RESTORE), json.loads(json.dumps(recipe)))
         if changes and not allow_changed:
             cure = "remove this one" if allow_changed is None else "pass `--allow-changed`"
-            if allow_changed is not None and any(item.startswith("training.num_train_steps ") for item in changes):
-                cure += ", with which the learning rate jumps to that of the new schedule"
             raise ValueError(
                 f"{folder} belongs to a run with another recipe ({'; '.join(changes[:5])}); use another folder, or "
                 f"{cure}."
@@ -77,10 +71,8 @@ def check_folder(folder: pathlib.Path, recipe: Mapping[str, Any], allow_changed:
 def write_recipe(folder: pathlib.Path, recipe: Mapping[str, Any]) -> None:
     """Writes the recipe to a folder, which is created if necessary."""
     folder.mkdir(parents=True, exist_ok=True)
-    file, content = folder / RECIPE_FILE, (json.dumps(recipe, indent=2, sort_keys=True) + "\n").encode()
-    if not (file.is_file() and file.read_bytes() == content):
-        atomic_write(file, content)
-        upload_changes(file)  # a bucket that cannot be written is named before the first update
+    write_json(folder / RECIPE_FILE, recipe, sort_keys=True)
+    upload_changes(folder)  # a bucket that cannot be written is named before the first update
 
 
 @dataclasses.dataclass(frozen=True)

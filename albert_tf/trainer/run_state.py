@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.trainer.checkpoint_files import CheckpointWriter, SavedCheckpoint
 from albert_tf.trainer.recipe import TrainingRecipe
-from albert_tf.trainer.run_folder import differences, read_metrics
+from albert_tf.trainer.run_folder import differences
 
 
 class TrainingState:
@@ -23,13 +23,8 @@ class TrainingState:
         model: a compiled AlbertBase.
         training: TrainingRecipe, for `keep_checkpoints` and `best_metric`.
         metadata: content of the JSON file besides step, score and digests.
-        metrics_file: a file whose number of lines is saved, so that lost lines are noticed; or None.
         higher_is_better: whether the best checkpoint has the highest score, for scores that the model does not report
             itself. None: `best_metric` is a metric of the model, the highest accuracy or else the lowest loss.
-
-    Attributes:
-        metrics_lines: number of lines of `metrics_file` when the restored checkpoint was saved; 0 without one.
-        stopped_by: number of the signal that interrupted training, or 0.
 
     Raises:
         ValueError: the model does not report `best_metric`.
@@ -41,7 +36,6 @@ class TrainingState:
         model,
         training: TrainingRecipe,
         metadata: Mapping[str, Any],
-        metrics_file: pathlib.Path | None = None,
         higher_is_better: bool | None = None,
     ):
         if higher_is_better is None:
@@ -53,13 +47,12 @@ class TrainingState:
         optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)  # of a LossScaleOptimizer
         self.model, self.training = model, training
         self.metadata = {**metadata, "optimizer": type(optimizer).__name__}
-        self.metrics_file = metrics_file
         self.writer = CheckpointWriter(folder, training.keep_checkpoints, higher_is_better)
         # By index, because Keras numbers optimizers and generators differently in each process.
         self._variables = {f"model/{index}": variable for index, variable in enumerate(model.variables)}
         self._variables |= {f"optimizer/{index}": variable for index, variable in enumerate(model.optimizer.variables)}
         self._metrics: list[float] = []
-        self.saved_step, self.metrics_lines, self.stopped_by = -1, 0, 0
+        self.saved_step = -1
 
     @property
     def step(self) -> int:
@@ -84,8 +77,7 @@ class TrainingState:
                     f"{variable.path} is not finite at step {step}; lower the learning rate and resume from the last "
                     f"checkpoint in {self.writer.folder}."
                 )
-        lines = 0 if self.metrics_file is None else len(read_metrics(self.metrics_file))
-        state = {"step": step, "held_out": held_out, "metrics": self._local_metrics(), "metrics_lines": lines}
+        state = {"step": step, "held_out": held_out, "metrics": self._local_metrics()}
         self.writer.begin(arrays, {**state, **self.metadata})
         self.saved_step = step
 
@@ -129,8 +121,7 @@ class TrainingState:
             warnings.warn(f"The data of the run have changed: {'; '.join(changed)}.", stacklevel=2)
         for name, variable in self._variables.items():
             variable.assign(reader.get_tensor(name))
-        self._metrics, self.metrics_lines = saved.metadata["metrics"], saved.metadata["metrics_lines"]
-        self.saved_step = self.step
+        self._metrics, self.saved_step = saved.metadata["metrics"], self.step
 
     def restore_metrics(self) -> None:
         """Restores the running means of the interval in which the run was interrupted."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from albert_tf import checkpoints, models
+from albert_tf.checkpoints.reading import holds_weights
 from albert_tf.config import AlbertConfig
 from albert_tf.inference.folder import load_folder
 from albert_tf.models.base import AlbertBase
@@ -20,20 +21,22 @@ LARGE = 512  # hidden width from which a learning rate for small models is too h
 def load_tokenizer(options: ModelOptions) -> AlbertTokenizer:
     """The pretrained model's tokenizer, with the tokens to add."""
     path = options.pretrained  # a folder, or the prefix of a checkpoint
+    if not holds_weights(path):
+        checkpoints.read(path)  # raises
     tokenizer = AlbertTokenizer.from_pretrained(path if path.is_dir() else path.parent)
     if options.add_tokens is not None:
         tokenizer.add_tokens(read_token_lines(options.add_tokens))
     return tokenizer
 
 
-def make_model(options: ModelOptions, task: str, arguments: dict[str, Any]) -> AlbertBase:
+def make_model(options: ModelOptions, task: str, tokenizer: AlbertTokenizer, arguments: dict[str, Any]) -> AlbertBase:
     """The model to train; `arguments` are those of its constructor."""
     kind = getattr(models, next(row.model for row in TASKS if row.name == task))
     rates = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), options.dropout)
     values: dict[str, Any] = {**rates, "classifier_dropout_prob": options.head_dropout, "share": options.share}
     values["num_hidden_layers"] = options.num_hidden_layers
     changes = {name: value for name, value in values.items() if value is not None}
-    changes |= {"vocab_size": len(load_tokenizer(options))} if options.add_tokens is not None else {}
+    changes |= {"vocab_size": len(tokenizer)} if options.add_tokens is not None else {}
     if options.from_scratch:
         file = checkpoints.read(options.pretrained)
         model = kind(file.config.replace(**changes), **kind.arguments_from_file(dict(file.settings), arguments))

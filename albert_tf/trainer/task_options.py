@@ -21,7 +21,7 @@ from albert_tf.tasks.sequence_classification.settings import ClassificationSetti
 from albert_tf.tasks.settings import Settings, check_read
 from albert_tf.tasks.token_classification.settings import TagSettings
 from albert_tf.trainer.optimizer_recipe import LearningRateRules, OptimizerRecipe, Section
-from albert_tf.trainer.recipe import MAX_COUNT, ComputeOptions, Count, TrainingRecipe
+from albert_tf.trainer.recipe import ComputeOptions, Count, TrainingRecipe
 
 
 def _as_file(data: Any, info: pydantic.ValidationInfo) -> Any:
@@ -158,23 +158,12 @@ class TrainingOptions(ComputeOptions):
     keep: Literal["best", "last"] = "best"
     patience: Count | None = None
 
-    @pydantic.model_validator(mode="after")
-    def _check_parts(self):
-        if self.batch_size % self.gradient_accumulation_steps:
-            raise ValueError(
-                "`gradient_accumulation_steps` must divide `batch_size`. Received: "
-                f"gradient_accumulation_steps={self.gradient_accumulation_steps}, batch_size={self.batch_size}."
-            )
-        return self
-
     def training_recipe(self, steps_per_epoch: int, best_metric: str) -> TrainingRecipe:
         """Length and intervals of a run; an interval ends with an evaluation."""
         interval = -(-steps_per_epoch // self.evaluations_per_epoch)
         total = -(-steps_per_epoch * self.epochs // interval) * interval
-        if total >= MAX_COUNT:
-            raise ValueError(f"`epochs` must give less than {MAX_COUNT:,} updates. Received: epochs={self.epochs:,}.")
         values: dict[str, Any] = dict.fromkeys(("log_every", "evaluate_every", "save_every"), interval)
-        values |= self.model_dump(include={"batch_size", *ComputeOptions.model_fields})
+        values |= self.model_dump(include=set(ComputeOptions.model_fields))
         return TrainingRecipe(**values, num_train_steps=total, keep_checkpoints=1, best_metric=best_metric)
 
 

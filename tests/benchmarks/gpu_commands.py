@@ -35,7 +35,7 @@ def pretrain(config: dict, batch: int, length: int, options, strategy: str = "on
     training = {
         **{"num_train_steps": intervals * options.steps, "batch_size": batch, "log_every": options.steps},
         **dict.fromkeys(("evaluate_every", "save_every"), intervals * options.steps),
-        **{"strategy": strategy, "dtype_policy": "mixed_bfloat16", "histograms": False},
+        **{"strategy": strategy, "dtype_policy": "mixed_bfloat16"},
     }
     with tempfile.TemporaryDirectory() as folder:
         examples, run = pathlib.Path(folder, "examples"), pathlib.Path(folder, "run")

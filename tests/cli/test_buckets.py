@@ -17,9 +17,9 @@ from albert_tf.files.urls import location
 from tests.conftest import ROOT
 from tests.s3_server import AWAY_SECONDS, running, set_fault
 from tests.small_pipeline import LENGTH, NOVEL, VOCAB_SIZE, SmallPipeline, small_recipe
+from tests.trainer.runs import write_recipe
 
 from .terminal import mistake, output_of
-from .test_main_path import write_recipe
 
 pytestmark = pytest.mark.exhaustive
 TEXTS = ("It rained all day.", "The hall stayed dry.")
@@ -162,14 +162,10 @@ def test_retried(fault, bucket, server, tmp_path):
         set_fault(server, fault)
         began = time.monotonic()
         output_of(*command)
-        seconds = time.monotonic() - began
         if fault == "away":  # nothing counts the connections that a closed port refuses
-            assert seconds > AWAY_SECONDS - 1, "the command did not need the server while it was away"
-            print(f"{fault}: {name}: done, {seconds:.1f} s")
+            assert time.monotonic() - began > AWAY_SECONDS - 1, f"{name} did not need the server while it was away"
         else:
-            failed = set_fault(server, "")
-            print(f"{fault}: {name}: done, {failed} failures, {seconds:.1f} s")
-            assert failed or fault == "cut", "the fault did not happen"
+            assert set_fault(server, "") or fault == "cut", f"the fault did not happen in {name}"
         time.sleep(max(0, began + AWAY_SECONDS + 1 - time.monotonic()) if fault == "away" else 0)
     assert_same(root, tmp_path)
 
@@ -198,9 +194,7 @@ def test_refused(command, bucket, server, tmp_path, monkeypatch):
     absent, empty = REFUSALS[command]
     for url, expected in (("s3://no-such-bucket", absent.format(root="s3://no-such-bucket")), (bucket, empty)):
         if expected:
-            sentence = mistake(*command.format(url=url, **local).split())
-            print(f"{command.split()[0]}: {sentence}")
-            assert expected in sentence
+            assert expected in mistake(*command.format(url=url, **local).split())
     for fault, expected in (("refused", "access was refused"), ("no credentials", "needs credentials")):
         fsspec.filesystem("s3").clear_instance_cache()
         urls._known_roots.clear()
@@ -213,7 +207,6 @@ def test_refused(command, bucket, server, tmp_path, monkeypatch):
                 patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
             sentence = mistake(*command.format(url=bucket, **local).split())
         set_fault(server, "")
-        print(f"{command.split()[0]}: {sentence}")
         assert expected in sentence
     fsspec.filesystem("s3").clear_instance_cache()
     assert not (tmp_path / "new").exists()

@@ -57,16 +57,6 @@ def test_each_label_and_the_confusion_matrix_are_shown(files):
         assert re.search(rf"{name}\W+{'[^0-9]+'.join(counts)}\D", printed)
 
 
-@pytest.mark.exhaustive
-def test_f1_says_of_which_label_it_is(files):
-    command = ("evaluate", files / "model", "--data", files / "test.tsv")
-    by_label = json.loads(output_of(*command, "--json"))["scores"]["by_label"]
-    assert re.search(rf"f1 of pleasant\W+{by_label['pleasant']['f1']:.4f}", output_of(*command))
-    gloomy = json.loads(output_of(*command, "--set", "positive_label=gloomy", "--json"))["scores"]
-    assert (gloomy["f1"], gloomy["positive_label"]) == (by_label["gloomy"]["f1"], "gloomy")
-    assert "one of two labels. Received: 'sad' for 2 labels" in mistake(*command, "--set", "positive_label=sad")
-
-
 def test_an_undefined_correlation_is_null_and_said_in_a_sentence(files, tmp_path):
     write_classifier(tmp_path / "model", problem="regression")
     (tmp_path / "equal.tsv").write_text("text\tlabel\nfine\t3\ndull\t3\n")
@@ -91,7 +81,7 @@ def test_many_labels_stay_readable(capsys):
     printed = capsys.readouterr().out
     assert "the most frequent of 50 labels; all are in metrics.json" in " ".join(printed.split())
     assert re.search(r"label 49\W+undefined\W+0\.0000\W+0\.0000\W+50\W", printed)
-    assert re.search(r"label 49\W+label 48\W+50\W", printed)
+    assert "predictions" not in printed  # the confusion of so many
     assert len(printed.splitlines()) < 70
     assert "label 5 " not in printed
 

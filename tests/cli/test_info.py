@@ -1,4 +1,4 @@
-"""Proves that `albert-tf info` shows what a model costs and every check, and ends with 0 only where all pass."""
+"""Proves that `albert-tf info` shows what a model costs, what a check of its files found, or what is wrong there."""
 
 import json
 
@@ -6,24 +6,16 @@ from albert_tf.config import AlbertConfig
 from tests.disk import change_json
 from tests.toy_task import write_pretrained
 
-from .terminal import mistake, output_of, run
-
-
-def rows(printed):
-    lines = ([cell.strip() for cell in line.strip("│ ").split("│")] for line in printed.splitlines())
-    return {cells[0]: cells[1:] for cells in lines if len(cells) == 3}
+from .terminal import mistake, output_of
 
 
 def test_a_sound_folder_and_what_is_wrong_with_it(tmp_path):
     folder = write_pretrained(tmp_path)
-    found = rows(output_of("info", folder, "--check"))
-    assert list(found) == ["files", "weights", "values", "vocabulary", "special pieces", "capital letters"]
-    assert {result for result, _ in found.values()} == {"ok"}
-    assert found["special pieces"][1] == "<pad> 0, <unk> 1, [CLS] 2, [SEP] 3, [MASK] 4."
+    printed = output_of("info", folder, "--check")
+    assert "<pad> 0, <unk> 1, [CLS] 2, [SEP] 3, [MASK] 4." in printed
+    assert "capital letters" in printed
     change_json(folder / "tokenizer_config.json", do_lower_case=False)
-    code, printed, complaint = run("info", folder, "--check")
-    assert (code, complaint) == (2, "")
-    assert {name for name, (result, _) in rows(printed).items() if result == "wrong"} == {"capital letters"}
+    assert "The capital letters ABC" in mistake("info", folder, "--check")
 
 
 def test_info_prints_published_counts():

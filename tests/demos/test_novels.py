@@ -1,8 +1,6 @@
 """The demos on novels run to their tables: quickstart, ablations of one small model, and new words."""
 
-import contextlib
 import functools
-import io
 import json
 
 import pytest
@@ -10,7 +8,7 @@ from ablations import ablations as run_ablations
 from ablations import make_recipe
 from new_words import new_words
 from quickstart import quickstart
-from steps import Folders, print_beside, run_demo
+from steps import Folders, run_demo
 
 from albert_tf import AlbertTokenizer
 from albert_tf.data import pretraining_dataset
@@ -26,13 +24,6 @@ NOVELS = REPOSITORY / "training/sample_data/novels"
 RECIPES = REPOSITORY / "training/recipes"
 ONCE = {"shuffle": False, "repeat": False, "drop_remainder": False}
 PROGRAMS = {demo: functools.partial(run_demo, demo) for demo in (quickstart, run_ablations, new_words)}
-
-
-class Terminal(io.StringIO):
-    """Standard output that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture(scope="module")
@@ -153,26 +144,10 @@ def test_the_objective_has_the_default_of_a_recipe(data, tmp_path):
     assert recipe.data.examples == tmp_path / "examples/sentence_order/train"
 
 
-def test_a_novel_that_is_not_utf_8_is_named(tmp_path):
+def test_a_folder_without_novels_and_one_that_is_not_utf_8_are_named(tmp_path):
+    command = ("--output", tmp_path / "out", "--data", tmp_path)
+    assert "has no novels" in mistake(*command, program=PROGRAMS[run_ablations])
     (tmp_path / "Author_Title_1900.txt").write_bytes("Caf\u00e9.\n".encode("latin-1"))
     for program in PROGRAMS.values():
-        sentence = mistake("--output", tmp_path / "out", "--data", tmp_path, program=program)
+        sentence = mistake(*command, program=program)
         assert "Author_Title_1900.txt is not UTF-8: byte 0xe9 at byte offset 3" in sentence
-
-
-def test_a_folder_without_novels_is_named(tmp_path):
-    arguments = ("--output", tmp_path / "out", "--data", tmp_path)
-    assert "has no novels" in mistake(*arguments, program=PROGRAMS[run_ablations])
-
-
-def test_results_are_broken_between_words_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "80")
-    text = "The old man opened the door and looked out. | There was nobody there, and he shut it again."
-    print_beside("sentence order", text, "0.57")
-    assert capsys.readouterr().out.splitlines() == [f"sentence order  {text}", f"{'':16}0.57"]
-    with contextlib.redirect_stdout(Terminal()) as screen:
-        print_beside("sentence order", text, "0.57")
-    first, second, third = screen.getvalue().splitlines()
-    assert len(first) <= 80
-    assert f"{first} {second.removeprefix(' ' * 16)}" == f"sentence order  {text}"
-    assert third == f"{'':16}0.57"

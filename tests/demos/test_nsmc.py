@@ -6,10 +6,10 @@ import json
 import pytest
 from nsmc import nsmc
 from reviews import read_labelled, write_reviews
-from steps import Folders, run_demo, train_vocabulary, write_examples
+from steps import run_demo
 
 from albert_tf.tokenization import AlbertTokenizer
-from tests.cli.terminal import mistake, output_of, terminal
+from tests.cli.terminal import mistake, output_of
 from tests.small_pipeline import REPOSITORY
 
 from .small_recipes import shrink
@@ -82,17 +82,3 @@ def test_a_folder_without_reviews_is_named(tmp_path, recipe):
     sentence = mistake("--output", tmp_path / "out", "--data", tmp_path, "--recipe", recipe, program=PROGRAM)
     assert "ratings_train.txt" in sentence
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.exhaustive
-def test_steps_show_on_a_terminal_that_they_go_on(monkeypatch, tmp_path, capsys):
-    text = tmp_path / "text.txt"
-    text.write_text("\n".join(["정말 재미있는 영화", "돈이 아깝다"] * 50), encoding="utf-8")
-    folders, texts = Folders.below(tmp_path), {"train": [text], "heldout": [text]}
-    with terminal(monkeypatch) as shown:
-        train_vocabulary(texts, folders, 28, character_coverage=1.0, keep_accents=True)
-    assert capsys.readouterr().out == "training a vocabulary\n"
-    assert "0:00:00" in shown[0]
-    with terminal(monkeypatch) as shown:
-        write_examples(folders, texts, objective="none", max_seq_length=16)
-    assert shown[0].count("\x1b[?25h") == 2  # the cursor is shown again after each part

@@ -11,15 +11,14 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from albert_tf import AlbertForPreTraining
 from albert_tf.report import write_report
 from albert_tf.report.curves import curves_svg
 from albert_tf.trainer import parse_recipe, pretrain
+from albert_tf.trainer.callbacks import TensorBoardLog
 from albert_tf.trainer.run_folder import read_metrics
-from albert_tf.trainer.tensorboard import TensorBoardLog
 from tests.small_pipeline import small_recipe
 
-EVERY = {"num_train_steps": 12, "log_every": 3, "evaluate_every": 6, "save_every": 6, "histograms": True}
+EVERY = {"num_train_steps": 12, "log_every": 3, "evaluate_every": 6, "save_every": 6}
 
 
 @pytest.fixture(scope="module")
@@ -161,15 +160,15 @@ def test_logs_are_written_without_tensorboard(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile("sgd", "mse")
-    model.fit(np.ones((2, 3)), np.ones(2), callbacks=[TensorBoardLog(tmp_path, 1)], verbose=0)
+    model.fit(np.ones((2, 3)), np.ones(2), callbacks=[TensorBoardLog(tmp_path)], verbose=0)
     monkeypatch.undo()
     events = EventAccumulator(str(tmp_path)).Reload()
-    assert {"train/loss", f"weights/{model.weights[0].path}"} <= set(events.Tags()["tensors"])
+    assert "train/loss" in events.Tags()["tensors"]
 
 
 @pytest.fixture(scope="module")
 def events(run):
-    accumulator = EventAccumulator(str(run / "logs"), size_guidance={"tensors": 0, "histograms": 0})
+    accumulator = EventAccumulator(str(run / "logs"), size_guidance={"tensors": 0})
     accumulator.Reload()
     return accumulator
 
@@ -187,20 +186,9 @@ def test_tensorboard_gets_every_scalar_over_updates(run, events):
         np.testing.assert_allclose(written, logged, rtol=1e-6)
 
 
-def test_tensorboard_gets_histograms_of_the_weights_at_every_evaluation(run, events):
-    paths = AlbertForPreTraining.from_pretrained(run / "model").trainable_variables
-    written = {tag for tag in events.Tags()["tensors"] if tag.startswith("weights/")}
-    assert written == {f"weights/{variable.path}" for variable in paths}
-    (_, last) = events.Tensors(f"weights/{paths[0].path}")
-    assert [event.step for event in events.Tensors(f"weights/{paths[0].path}")] == [6, 12]
-    left, right, counts = tf.make_ndarray(last.tensor_proto).T
-    assert counts.sum() == np.size(paths[0])
-    np.testing.assert_allclose((left[0], right[-1]), (np.min(paths[0]), np.max(paths[0])), rtol=1e-6)
-
-
 @pytest.mark.exhaustive
-def test_the_progress_line_says_how_fast_and_how_long_and_histograms_can_be_switched_off(values, tmp_path, capsys):
-    training = {**values["training"], "num_train_steps": 6, "histograms": False}
+def test_the_progress_line_says_how_fast_and_how_long(values, tmp_path, capsys):
+    training = {**values["training"], "num_train_steps": 6}
     pretrain(parse_recipe({**values, "training": training}), tmp_path / "run")
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("pretrain ")]
     pattern = r"pretrain \d+/6  loss \d\.\d+  \d+\.\dk tokens/s  \S+ s/step  input wait \d+\.\d%(  \d+ s left)?"
@@ -208,6 +196,3 @@ def test_the_progress_line_says_how_fast_and_how_long_and_histograms_can_be_swit
     assert lines[-1].startswith("pretrain 6/6 ")
     assert lines[-1].endswith("  0 s left")
     assert all(re.fullmatch(pattern, line) for line in lines), lines
-    tags = EventAccumulator(str(tmp_path / "run/logs")).Reload().Tags()["tensors"]
-    assert "train/loss" in tags
-    assert not [tag for tag in tags if tag.startswith("weights/")]

@@ -93,6 +93,7 @@ def test_batches_have_few_shapes_and_every_example_once():
         assert not np.any(inputs["attention_mask"][:, width:])
 
 
+@pytest.mark.exhaustive
 def test_a_run_gives_the_same_model_and_logs(tmp_path, request):
     files = write_files(tmp_path)
     options = {"max_length": 16, "head_dropout": 0.0, "optimizer": "lamb"}

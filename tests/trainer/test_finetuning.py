@@ -18,7 +18,6 @@ from albert_tf.tasks.sequence_classification.settings import ClassificationSetti
 from albert_tf.tasks.sequence_classification.task import TextClassification
 from albert_tf.trainer import finetune, load_examples
 from albert_tf.trainer.evaluation import evaluate_folder
-from albert_tf.trainer.run_folder import read_metrics
 from albert_tf.trainer.starting_model import default_rate
 from tests import toy_task
 from tests.toy_task import CONFIG, mood_rows, tokenizer, write_mood_table, write_pretrained
@@ -88,14 +87,6 @@ def test_what_is_wrong_is_noted(learnt, files, tmp_path):
     assert learnt_nothing.startswith("Nothing was learnt: all predictions are the same")
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("rate", [1.0, 3e-4])
-def test_the_loss_of_a_single_epoch_is_compared_with_that_of_its_first_tenth(files, tmp_path, rate):
-    changes = {"batch_size": 2, "learning_rate": rate, "dropout": 0.0, "head_dropout": 0.0}
-    report = finetune(options_for(files, tmp_path / "run", train=files / "train.tsv", **changes))
-    assert any("the loss did not fall" in note for note in report.notes) == (rate == 1.0)
-
-
 def test_the_folder_holds_the_weights_that_were_scored(learnt):
     options, report = learnt
     loaded = load_folder(options.output)
@@ -109,8 +100,7 @@ def test_the_folder_holds_the_weights_that_were_scored(learnt):
 @pytest.mark.exhaustive
 def test_rules_hold_the_encoder_still(files, tmp_path):
     rules = (("encoder/", 0.0), (".*", 1.0))
-    report = finetune(options_for(files, tmp_path / "run", learning_rate=1e-2, learning_rate_rules=rules))
-    assert report.trained_parameters == CONFIG.hidden_size * 2 + 2
+    finetune(options_for(files, tmp_path / "run", learning_rate=1e-2, learning_rate_rules=rules))
     before, after = read(files / "pretrained").arrays, read(tmp_path / "run").arrays
     kernels = [name for name in before if "attention" in name and "kernel" in name]
     assert kernels
@@ -144,15 +134,6 @@ def test_a_folder_of_another_recipe_is_refused(learnt, files):
         finetune(options.model_copy(update={"learning_rate": 1e-3}))
     with pytest.raises(ValueError, match=r"train.sha256"):
         finetune(options.model_copy(update={"train": files / "few.tsv"}))
-
-
-def test_the_learning_rate_rises_and_falls(learnt):
-    options, report = learnt
-    warmup, peak = 0.1 * report.steps, options.learning_rate
-    entries = read_metrics(options.output / "metrics.jsonl")
-    assert [entry["step"] for entry in entries] == list(range(20, report.steps + 1, 20))
-    expected = [peak * (report.steps - entry["step"]) / (report.steps - warmup) for entry in entries]
-    assert [entry["learning_rate"] for entry in entries] == pytest.approx(expected, abs=1e-7)
 
 
 @pytest.mark.exhaustive
@@ -271,7 +252,6 @@ def bad_files(files):
         ({"train": "one_label.tsv"}, r"at least two labels. Received: \['x'\]"),
         ({"main_score": "pearson"}, "`main_score` must be one of accuracy, f1"),
         ({"main_score": "f1", "labels": ("a", "b", "c")}, "must not be 'f1' for 3 classes"),
-        ({"epochs": 10**9}, "`epochs` must give less than 2,147,483,648 updates. Received: epochs=1,000,000,000"),
         ({"max_length": 65}, "max_length=65, max_position_embeddings=64"),
         ({"text_column": "sentence"}, r"few\.tsv, line 2, has no column 'sentence'; .* --text-column"),
         ({"pretrained": "nowhere"}, "nowhere"),

@@ -31,9 +31,6 @@ def make_model(optimizer=None, config=CONFIG, **compile_arguments):
     return model
 
 
-# === All of it in one run ===
-
-
 @pytest.fixture(scope="module")
 def everything(pipeline, tmp_path_factory):
     recipe = small_recipe(pipeline, num_train_steps=20, jit_compile=False, dtype_policy="mixed_float16")
@@ -93,9 +90,6 @@ def test_behind_a_scaled_loss_the_optimizer_is_known(everything):
         pretrain(parse_recipe(changed), report.model_folder.parent, show_progress=False, allow_changed=True)
 
 
-# === Exact resume ===
-
-
 @pytest.mark.exhaustive
 def test_averages_and_the_scale_of_the_loss_are_resumed(tmp_path):
     training = TrainingRecipe(num_train_steps=100, batch_size=4)
@@ -123,9 +117,6 @@ def test_averages_and_the_scale_of_the_loss_are_resumed(tmp_path):
     scale = float(resumed.optimizer.dynamic_scale.numpy())
     assert scale == float(whole.optimizer.dynamic_scale.numpy())
     assert scale < 3e38
-
-
-# === A bad loss ===
 
 
 def poisoned(step, value):

@@ -10,7 +10,6 @@ from albert_tf.data import PrepareOptions, prepare
 from albert_tf.files.atomic import exclusive_lock
 from albert_tf.trainer import parse_recipe, pretrain
 from tests.small_pipeline import LENGTH, VOCAB_SIZE, small_recipe
-from tests.trainer.test_pretraining import SHORT
 
 
 def test_a_folder_that_another_run_writes_to_is_refused(pipeline, tmp_path):
@@ -25,19 +24,18 @@ def test_a_folder_that_another_run_writes_to_is_refused(pipeline, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("data", "batch_size", "message"),
+    ("section", "changes", "message"),
     [
-        ("examples", 100_000, r"batch_size=100,000 is larger than the [\d,]+ examples in .*/examples; lower it"),
-        ("documents", 2**30, r"batch_size=1073741824 needs at least [\d,]+ GiB for activations, and this machine has"),
+        ("model", {"vocab_size": 500}, f"vocab_size=500, but .* with a vocabulary of {VOCAB_SIZE} pieces"),
+        ("model", {"max_position_embeddings": 16}, "length=32, max_position_embeddings=16"),
+        ("training", {"batch_size": 100_000}, r"batch_size=100,000 is larger than the [\d,]+ examples in .*; lower it"),
+        ("training", {"batch_size": 2**30}, r"needs at least [\d,]+ GiB for activations, and this machine has"),
+        ("training", {"best_metric": "masked_lm_los"}, r"`best_metric` must be one of \('loss', 'masked_lm.*Received"),
     ],
 )
-def test_a_batch_that_cannot_be_is_refused_before_work_begins(pipeline, tmp_path, data, batch_size, message):
-    recipe = small_recipe(pipeline, **SHORT, batch_size=batch_size)
-    if data == "documents":
-        options = {"split_sentences": True, "max_seq_length": LENGTH, "num_shards": 1, "format": "documents"}
-        folder = tmp_path / "documents"
-        prepare(PrepareOptions(inputs=(pipeline.text,), output_dir=folder, tokenizer=pipeline.vocabulary, **options))
-        recipe["data"] = {"documents": str(folder)}
+def test_a_recipe_that_cannot_be_is_refused_before_work_begins(pipeline, tmp_path, section, changes, message):
+    recipe = small_recipe(pipeline)
+    recipe[section] |= changes
     with pytest.raises(ValueError, match=message):
         pretrain(parse_recipe(recipe), tmp_path / "run", show_progress=False)
     assert not (tmp_path / "run").exists()
@@ -57,14 +55,6 @@ def test_a_folder_with_other_things_is_refused(pipeline, tmp_path):
     with pytest.raises(ValueError, match="new or empty"):
         pretrain(parse_recipe(small_recipe(pipeline)), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_a_vocabulary_of_another_size_is_refused(pipeline, tmp_path):
-    recipe = small_recipe(pipeline)
-    recipe["model"]["vocab_size"] = 500
-    with pytest.raises(ValueError, match=f"vocab_size=500, but .* with a vocabulary of {VOCAB_SIZE} pieces"):
-        pretrain(parse_recipe(recipe), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("spoil", [lambda file: file.unlink(), lambda file: file.write_bytes(b"another")])
@@ -92,16 +82,3 @@ def test_data_of_several_vocabularies_do_not_mix(pipeline, tmp_path):
     with pytest.raises(ValueError, match=rf"{ours.name} is not the file that `prepare` wrote .* another vocabulary"):
         pretrain(parse_recipe(recipe), tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-def test_examples_longer_than_the_model_takes_are_refused(pipeline, tmp_path):
-    recipe = small_recipe(pipeline)
-    recipe["model"]["max_position_embeddings"] = 16
-    with pytest.raises(ValueError, match="length=32, max_position_embeddings=16"):
-        pretrain(parse_recipe(recipe), tmp_path / "run")
-
-
-def test_the_best_is_judged_by_a_metric_that_there_is(pipeline, tmp_path):
-    recipe = parse_recipe(small_recipe(pipeline, best_metric="masked_lm_los"))
-    with pytest.raises(ValueError, match=r"`best_metric` must be one of \('loss', 'masked_lm.*Received"):
-        pretrain(recipe, tmp_path / "run")

@@ -41,8 +41,6 @@ def test_the_newest_and_the_best_are_kept(tmp_path, metric, best):
     for step, score in ((10, 6.0), (20, 3.0), (30, 4.0), (40, None), (50, 5.0)):
         save(state, step, score)
     assert steps(tmp_path) == [best, 40, 50]
-    assert state.writer.is_best(2.0) == (metric == "masked_lm_loss")
-    assert not state.writer.is_best(3.0 if best == 20 else 6.0)
     assert [saved.corruption() for saved in saved_checkpoints(tmp_path)] == [None] * 3
 
 
@@ -103,13 +101,10 @@ def test_metadata_of_the_wrong_kind_are_damage(tmp_path, content):
 
 
 def test_without_metadata_nothing_starts_anew(tmp_path):
+    assert latest_valid_checkpoint(tmp_path) is None
     state = make_state(tmp_path)
     for step in (10, 20):
         save(state, step)
         (tmp_path / f"step-{step}/state.json").unlink()
     with pytest.raises(ValueError, match=r"no valid checkpoint.*step-20.*step-10.*remove the folder to start from"):
         latest_valid_checkpoint(tmp_path)
-
-
-def test_a_folder_without_checkpoints_has_none(tmp_path):
-    assert latest_valid_checkpoint(tmp_path / "checkpoints") is None

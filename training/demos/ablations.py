@@ -11,7 +11,6 @@ from novels import write_texts
 from steps import REPOSITORY, Folders, finetune_classifier, run_demo, train_vocabulary, write_examples
 
 from albert_tf import data, trainer
-from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.tables import print_table
 from albert_tf.files.json import read_toml
 
@@ -75,7 +74,6 @@ def train_variant(name: str, recipe: "Recipe", folders: Folders) -> dict[str, fl
     typer.echo(f"pretraining, {name}")
     folder_name = "_".join(name.replace(",", "").replace("=", "").split())
     report = trainer.pretrain(recipe, folders.pretraining / folder_name)
-    end_if_stopped(report)
     results = {task: evaluate_pairs(report.model_folder, recipe, task, folders) for task in PAIR_TASKS}
     scores = {task: results[task][f"{task}_accuracy"] for task in PAIR_TASKS}
     # Examples of different objectives differ in lengths and pairs, so their losses are not comparable.

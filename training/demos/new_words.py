@@ -16,7 +16,6 @@ from novels import Chapter, read_chapters, write_corpus
 from steps import REPOSITORY, Folders, pretrain_model, run_demo, step, train_vocabulary, write_examples
 
 from albert_tf import AlbertForPreTraining, AlbertTokenizer, data, pipeline, trainer
-from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.tables import print_table
 from albert_tf.data.documents import split_sentences
 from albert_tf.files.json import read_toml
@@ -113,9 +112,7 @@ def continue_pretraining(
     values["data"] = {"examples": str(folder)}
     values["optimizer"] |= {"learning_rate": LEARNING_RATE, "num_warmup_steps": steps // 10}
     values["training"] |= {"num_train_steps": steps, "evaluate_every": steps, "save_every": steps}
-    report = trainer.pretrain(trainer.parse_recipe(values), folders.finetuning / name)
-    end_if_stopped(report)
-    return report.model_folder
+    return trainer.pretrain(trainer.parse_recipe(values), folders.finetuning / name).model_folder
 
 
 def score(folder: pathlib.Path, places: list[tuple[str, str, str]]) -> tuple[str, str]:

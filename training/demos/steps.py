@@ -2,16 +2,12 @@
 
 import contextlib
 import pathlib
-import shutil
-import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import typer
 
 from albert_tf import data, tokenization, trainer
-from albert_tf.cli.pretrain import end_if_stopped
 from albert_tf.cli.session import user_errors
 from albert_tf.cli.tables import print_table
 from albert_tf.inference.progress import progress_line
@@ -82,14 +78,12 @@ def write_examples(folders: Folders, texts: Mapping[str, list[pathlib.Path]], **
 
 
 def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:
-    """Pretrains on the examples; exits if the run is interrupted."""
+    """Pretrains on the examples."""
     with step("pretraining"):
         trainer.pretrain  # noqa: B018 (imports TensorFlow)
     examples = {name: folders.examples / part for name, part in (("examples", "train"), ("heldout", "heldout"))}
     loaded = trainer.load_recipe(recipe, **examples)
-    report = trainer.pretrain(loaded, folders.pretraining)
-    end_if_stopped(report)
-    return report
+    return trainer.pretrain(loaded, folders.pretraining)
 
 
 def finetune_classifiers(folders: Folders, train: pathlib.Path, dev: pathlib.Path, **columns: Any) -> dict[str, Any]:
@@ -127,9 +121,6 @@ def print_results(title: str, column: str, rows: Mapping[str, str]) -> None:
 
 
 def print_beside(name: str, *texts: str) -> None:
-    """Prints a name and texts beside it, which a terminal shows broken between words."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    """Prints a name and texts beside it."""
     for number, text in enumerate(texts):
-        start = name if number == 0 else ""
-        indents = {"initial_indent": f"{start:16}", "subsequent_indent": " " * 16}
-        typer.echo(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False, **indents))
+        typer.echo(f"{'' if number else name:16}{text}")

@@ -20,12 +20,10 @@ import contextlib
 import json
 import os
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 
@@ -49,8 +47,6 @@ class Worker:
         config = json.dumps({"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}})
         self.index, self.host, self.remote_id = index, host, ""
         environment = {**os.environ, "TF_CONFIG": config}
-        if sys.stdout.isatty():  # tables beside the index
-            environment["COLUMNS"] = str(shutil.get_terminal_size().columns - len(f"{index}: "))
         if host is not None:
             remote = (
                 f"cd {shlex.quote(os.getcwd())} && export TF_CONFIG={shlex.quote(config)} && exec {shlex.join(command)}"
@@ -73,12 +69,8 @@ class Worker:
         lines = iter(self.process.stdout or ())
         if self.host is not None:
             self.remote_id = next(lines, "").strip()
-        prefix, is_terminal = f"{self.index}: ", sys.stdout.isatty()  # which would break lines inside words
-        words = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": " " * len(prefix)}
         for line in lines:
-            if is_terminal:
-                line = textwrap.fill(line, shutil.get_terminal_size().columns - len(prefix), **words) + "\n"
-            print(f"{prefix}{line}", end="", flush=True)
+            print(f"{self.index}: {line}", end="", flush=True)
 
     def stop(self, number: int) -> None:
         """Passes a signal on to the worker, which saves and stops."""
