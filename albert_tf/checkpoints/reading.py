@@ -14,7 +14,7 @@ import numpy as np
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.files.exports import ONNX, export_format, why_not_run
-from albert_tf.files.hub import model_folder, name_hint
+from albert_tf.files.hub import model_folder
 from albert_tf.files.json import has_file
 from albert_tf.lazy import FIRST_IMPORTS
 
@@ -74,7 +74,7 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
 def _what_else(path: pathlib.Path) -> str:
     """Why a path holds no checkpoint, and what to pass instead."""
     if not path.exists():
-        return f"{path} does not exist; check the spelling{name_hint(path)}."
+        return f"{path} does not exist; check the spelling."
     if why := why_not_run(path):
         return why
     if form := export_format(path):

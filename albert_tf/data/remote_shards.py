@@ -5,8 +5,7 @@ import secrets
 
 import tensorflow as tf
 
-from albert_tf.files.origins import process_folder
-from albert_tf.files.urls import fetch, is_url, location
+from albert_tf.files.urls import fetch, is_url, location, process_folder
 
 _AT_ONCE, _AHEAD = 4, 4
 

@@ -147,7 +147,7 @@ def shards_to_read(shards: Shards, skip_corrupt: bool) -> tuple[list[Path], list
     if sum(sizes[path] for path in remote) > int(limit):
         return paths, paths
     names = {path.name for path in remote}
-    copies = {folder: local_copy(folder, names.__contains__, infos[folder]) for folder in {p.parent for p in remote}}
+    copies = {folder: local_copy(folder, names.__contains__) for folder in {p.parent for p in remote}}
     return paths, [copies[path.parent] / path.name if is_remote(path) else path for path in paths]
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from albert_tf.cli import serve
 from albert_tf.files.hub import model_folder
-from albert_tf.files.origins import without_secrets
-from albert_tf.files.urls import local_copy, location, make_folder
+from albert_tf.files.urls import local_copy, location, make_folder, without_secrets
 from albert_tf.trainer import FinetuneOptions, finetune, load_examples
 from tests.cli.terminal import mistake
 from tests.toy_task import write_pretrained

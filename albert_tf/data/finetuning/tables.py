@@ -16,10 +16,11 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.encodings import Utf8Reader, encoding_of, text_lines, utf8_file
 from albert_tf.files.json import nearest, parse_json, read_json
 from albert_tf.files.origins import is_in_memory, name_of, where
-from albert_tf.files.text import MAX_EXPANSION
 
 _SEPARATED = (*TAB_SUFFIXES, ".csv")
 TABLE_SUFFIXES = (*_SEPARATED, ".jsonl", ".json", ".parquet")
+# Text compresses to about 1/3, repetitive logs to 1/100, and a decompression bomb to 1/1000.
+_MAX_EXPANSION = 500
 _ROWS_AT_ONCE, _BYTES_AT_ONCE, _SAMPLE = 1000, 1 << 26, 1 << 16
 # Of an object that another one follows, as no JSON document has it.
 _JSON_LINES = re.compile(rb"^\s*\{.*\}[ \t]*\r?\n\s*\{", re.DOTALL)
@@ -266,7 +267,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
     from pyarrow import parquet
 
-    number, limit = 0, _BYTES_AT_ONCE + MAX_EXPANSION * path.stat().st_size
+    number, limit = 0, _BYTES_AT_ONCE + _MAX_EXPANSION * path.stat().st_size
     try:
         metadata = parquet.read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
@@ -293,7 +294,7 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         ) from None
     if size > limit:
         raise ValueError(
-            f"{name_of(path)} expands to more than {MAX_EXPANSION} times its size, which is unusual for text; check "
+            f"{name_of(path)} expands to more than {_MAX_EXPANSION} times its size, which is unusual for text; check "
             "the file, or save it as .jsonl."
         )
 
