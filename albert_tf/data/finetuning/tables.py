@@ -13,7 +13,7 @@ from albert_tf.data.finetuning.class_labels import features_of, with_names
 from albert_tf.data.finetuning.label_studio import annotated
 from albert_tf.data.finetuning.separated import TAB_SUFFIXES, check_names, describe_separated, separated_rows
 from albert_tf.data.finetuning.table_format import TableFormat
-from albert_tf.files.encodings import Utf8Reader, encoding_of, text_lines, utf8_file
+from albert_tf.files.encodings import encoding_of, text_lines, utf8_file
 from albert_tf.files.json import nearest, parse_json, read_json
 from albert_tf.files.origins import is_in_memory, name_of, where
 
@@ -244,12 +244,12 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
 class _Shallow:
     """A file whose JSON is nested at most `_MAX_DEPTH` deep; deeper JSON raises ValueError."""
 
-    def __init__(self, file: Utf8Reader, path: Path):
+    def __init__(self, file: Any, path: Path):
         self._file, self._path = file, path
         self._depth, self._start = 0, b""  # the start of a string or an escape that was not at its end
 
     def read(self, size: int = -1) -> bytes:
-        """See `Utf8Reader`."""
+        """The next bytes."""
         content = self._file.read(size)
         marks = _ESCAPE.sub(b"", self._start + content).translate(None, _NO_MARKS)
         parts = marks.removesuffix(b"\\").split(b'"')  # every other one is in a string
