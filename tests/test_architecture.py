@@ -43,7 +43,7 @@ MAX_PACKAGE, MAX_TESTS = 37_676, 35_516
 TESTED_ELSEWHERE = """
 checkpoints/formats/tensorflow.py checkpoints/names.py checkpoints/sentence_modules.py cli/tables.py
 data/finetuning/forms.py export/onnx_folder.py export/onnx_graph.py export/serve_base.py
-export/serve_question_answering.py export/serve_tags.py export/windows.py files/mirrors.py inference/loading.py
+export/serve_question_answering.py export/serve_tags.py export/windows.py inference/loading.py
 keras_internals.py layers/attention.py layers/base.py layers/heads.py layers/kernels/plain.py
 layers/kernels/tensorflow_cpu.py layers/kernels/tensorflow_gpu.py layers/qa_head.py models/losses.py
 models/preprocessor.py models/pretrained.py models/pretraining.py optimizers/adamw.py serving/engine.py

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import importlib
 import pathlib
-import re
 import warnings
 from collections.abc import Callable
 
@@ -13,13 +12,13 @@ import numpy as np
 
 from albert_tf.checkpoints import huggingface
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.names import joined
 from albert_tf.files.exports import ONNX, export_format, why_not_run
-from albert_tf.files.hub import model_folder, name_hint
+from albert_tf.files.hub import model_folder
 from albert_tf.files.json import has_file
 from albert_tf.lazy import FIRST_IMPORTS
 
 _MAX_MESSAGE = 1000
-_MAX_NAMES = 8
 _GOOGLE_CONFIG = "albert_config.json"
 _KERAS_WEIGHTS = "model.weights.h5"
 
@@ -74,7 +73,7 @@ def _read_with_short_errors(path: pathlib.Path) -> Checkpoint:
 def _what_else(path: pathlib.Path) -> str:
     """Why a path holds no checkpoint, and what to pass instead."""
     if not path.exists():
-        return f"{path} does not exist; check the spelling{name_hint(path)}."
+        return f"{path} does not exist; check the spelling."
     if why := why_not_run(path):
         return why
     if form := export_format(path):
@@ -86,18 +85,12 @@ def _what_else(path: pathlib.Path) -> str:
     if path.is_dir() and not any(path.iterdir()):
         return f"{path} is empty; pass the folder of a model."
     inside = (child for child in path.glob("*") if holds_weights(child) or (child.is_dir() and export_format(child)))
-    if names := sorted(map(str, inside), key=_numbered):
-        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-        return f"{path} is a folder of models; give one of them: {', '.join(names[:_MAX_NAMES])}{more}."
+    if names := sorted(map(str, inside)):
+        return f"{path} is a folder of models; give one of them: {joined(names)}."
     return (
         f"`path` must be a folder with {huggingface.CONFIG_FILE} and {huggingface.WEIGHTS_FILES[0]}, a folder with "
         f"{_GOOGLE_CONFIG} and a checkpoint, or the prefix of one. Received: {path}, which is none of these."
     )
-
-
-def _numbered(name: str) -> list[str | int]:
-    """Sorts `seed-10` after `seed-9`."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _find_reader(path: pathlib.Path) -> Callable[[], Checkpoint] | None:

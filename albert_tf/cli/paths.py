@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from albert_tf.files.atomic import last_if_metadata, move, remove_temporary, temporary_folder
-from albert_tf.files.mirrors import mirrored
-from albert_tf.files.urls import file_infos, is_remote, kind_of, location
+from albert_tf.files.atomic import move, remove_temporary, temporary_folder
+from albert_tf.files.urls import file_infos, is_remote, kind_of, last_if_metadata, location, mirrored
 
 if TYPE_CHECKING:
     from albert_tf.config import AlbertConfig
@@ -55,11 +54,11 @@ def check_exists(*paths: str | Path) -> None:
 
 def existing_model(path: Path) -> Path:
     """The folder of a model or an export or, for a URL or a name, where it is downloaded to; raises ValueError."""
-    from albert_tf.files.hub import model_folder, name_hint
+    from albert_tf.files.hub import model_folder
 
     path = model_folder(path)
     if not path.exists():
-        raise ValueError(f"{path} does not exist; check the spelling{name_hint(path)}.")
+        raise ValueError(f"{path} does not exist; check the spelling.")
     return path
 
 

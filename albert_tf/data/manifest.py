@@ -14,8 +14,7 @@ from albert_tf.data.options import ExampleOptions, Format
 from albert_tf.data.pretraining.examples import PretrainingExamples
 from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import read_json, verify_checksum, with_checksum
-from albert_tf.files.origins import without_secrets
-from albert_tf.files.urls import kind_of, location
+from albert_tf.files.urls import kind_of, location, without_secrets
 from albert_tf.tokenization import AlbertTokenizer
 
 MANIFEST_NAME = "manifest.json"

@@ -136,7 +136,7 @@ def shards_to_read(shards: Shards, skip_corrupt: bool) -> tuple[list[Path], list
     }
     paths = _undamaged(shards) if skip_corrupt else _complete(shards, sizes)
     names = {path.name for path in paths}
-    copies = {folder: local_copy(folder, names.__contains__, listed) for folder, listed in infos.items()}
+    copies = {folder: local_copy(folder, names.__contains__) for folder in infos}
     return paths, [copies[path.parent] / path.name if is_remote(path) else path for path in paths]
 
 

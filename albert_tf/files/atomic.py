@@ -9,12 +9,10 @@ import os
 import pathlib
 import secrets
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from albert_tf.files.origins import process_folder
-from albert_tf.files.urls import is_remote, location, opened, upload
+from albert_tf.files.urls import is_remote, last_if_metadata, location, opened, process_folder, upload
 
 
 def atomic_write(path: Any, content: bytes) -> None:
@@ -32,49 +30,41 @@ def check_output(name: str, output: Any, *inputs: Any) -> None:
     """Raises ValueError if a file to write is one of those that are read, also through links; other inputs are none."""
     output = location(output)
     for path in (location(path) for path in inputs if isinstance(path, str | os.PathLike) or is_remote(path)):
-        is_local = not (is_remote(output) or is_remote(path)) and output.exists() and path.exists()
-        if str(output) == str(path) or (is_local and output.samefile(path)):
+        if _target(path) == _target(output):
             raise ValueError(
                 f"`{name}` must not be a file that is read, because it would be lost. Received: {output}, which is "
                 f"{path}; give another file."
             )
 
 
+def _target(path: Any) -> str:
+    return str(path) if is_remote(path) else os.path.realpath(path)
+
+
 @contextlib.contextmanager
 def atomic_open(path: Any) -> Iterator[BinaryIO]:
-    """Opens a temporary file in the same folder for writing, which replaces `path` once it is synced to disk.
+    """Opens a file in a temporary folder for writing, which replaces `path`, or is uploaded, once it is synced to disk.
 
-    Temporary files of killed processes are removed first. As for other new files, the umask limits who may read it.
-    A URL is written at the end, from a temporary file.
+    As for other new files, the umask limits who may read it.
 
     Raises:
         OSError: the file could not be written; the message names `path`, and an existing file is unchanged.
     """
     path = location(path)
-    if is_remote(path):
-        with tempfile.TemporaryDirectory(dir=process_folder()) as folder:
-            with (local := pathlib.Path(folder, "content")).open("wb", buffering=2**20) as file:
-                yield file
-            upload(local, path)
-        return
-    temporary = None
     try:
-        remove_temporary(path.with_name(glob.escape(path.name)))
-        handle, temporary = _locked(path, lambda name: os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        with os.fdopen(handle, "wb", buffering=2**20) as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with temporary_folder(path) as folder:
+            with (folder / path.name).open("wb", buffering=2**20) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            move(folder / path.name, path)
     except OSError as error:
         raise could_not_write(path, error) from None
-    finally:
-        if temporary is not None:
-            pathlib.Path(temporary).unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    with contextlib.suppress(OSError):  # some file systems cannot
-        os.fsync(folder)  # so that the new name survives a power failure
-    os.close(folder)
+    if not is_remote(path):
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        with contextlib.suppress(OSError):  # some file systems cannot
+            os.fsync(descriptor)  # so that the new name survives a power failure
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -84,27 +74,53 @@ def temporary_folder(path: Any) -> Iterator[pathlib.Path]:
     Temporary folders of killed processes are removed first, and at the end the folder around it if it is new and empty.
     As for other new folders, the umask limits who may read it.
     """
-
-    def make(name: str) -> int:
-        while True:
-            os.mkdir(name)
-            with contextlib.suppress(FileNotFoundError):  # another process removed it before it was locked
-                return os.open(name, os.O_RDONLY)
-
     if is_remote(path):
         path = process_folder() / "folders" / path.name
     is_new = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_temporary(path.with_name(glob.escape(path.name)))
-    descriptor, temporary = _locked(path, make)
+    descriptor, temporary = _locked_folder(path)
     try:
-        yield pathlib.Path(temporary)
+        yield temporary
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         os.close(descriptor)
         if is_new:
             with contextlib.suppress(OSError):  # it is not empty
                 path.parent.rmdir()
+
+
+def _locked_folder(path: pathlib.Path) -> tuple[int, pathlib.Path]:
+    """Creates a folder beside `path` and locks it until it is closed, as a sign that its writer is alive."""
+    while True:
+        folder = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        folder.mkdir()
+        with contextlib.suppress(FileNotFoundError):  # another process removed it before it was locked
+            descriptor = os.open(folder, os.O_RDONLY)
+            with contextlib.suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if folder.exists():
+                return descriptor, folder
+            os.close(descriptor)
+
+
+def remove_temporary(path: Any) -> bool:
+    """Removes temporary folders of `path`, whose name may be a pattern, if their writers are not alive.
+
+    Returns:
+        whether there were any.
+    """
+    was_there = False
+    for temporary in [] if is_remote(path) else path.parent.glob(f".{path.name}.????????"):
+        with contextlib.suppress(OSError):  # its writer is alive, another process removed it, or it is no folder
+            descriptor = os.open(temporary, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(temporary, ignore_errors=True)
+                was_there = True
+            finally:
+                os.close(descriptor)
+    return was_there
 
 
 def move(source: pathlib.Path, target: Any) -> Any:
@@ -115,11 +131,6 @@ def move(source: pathlib.Path, target: Any) -> Any:
     for file in sorted(files, key=last_if_metadata):
         upload(file, target if file == source else target.joinpath(*file.relative_to(source).parts))
     return target
-
-
-def last_if_metadata(file: pathlib.Path) -> tuple[bool, int]:
-    """Sorts files by when they were written, but after the others those that make a folder complete."""
-    return file.suffix in (".json", ".pb", ".index"), file.stat().st_mtime_ns
 
 
 @contextlib.contextmanager
@@ -143,39 +154,6 @@ def reason_of(error: Any) -> str:
 def could_not_write(path: Any, error: OSError) -> OSError:
     """Returns an OSError that names the file that was being written."""
     return OSError(error.errno, f"could not write the file ({error.strerror})", str(path))
-
-
-def _locked(path: pathlib.Path, make: Callable[[str], int]) -> tuple[int, str]:
-    """Creates a file or folder beside `path` and locks it until it is closed, as a sign that its writer is alive."""
-    while True:
-        name = str(path.with_name(f".{path.name}.{secrets.token_hex(4)}"))
-        descriptor = make(name)
-        with contextlib.suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.path.exists(name):  # else another process removed it just before it was locked
-            return descriptor, name
-        os.close(descriptor)
-
-
-def remove_temporary(path: Any) -> bool:
-    """Removes temporary files and folders of `path`, whose name may be a pattern, if their writers are not alive.
-
-    Returns:
-        whether there were any.
-    """
-    was_there = False
-    if is_remote(path):
-        return was_there
-    for temporary in path.parent.glob(f".{path.name}.????????"):
-        with contextlib.suppress(OSError):  # its writer is alive, or another process removed it
-            descriptor = os.open(temporary, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(temporary, ignore_errors=True) if temporary.is_dir() else temporary.unlink()
-                was_there = True
-            finally:
-                os.close(descriptor)
-    return was_there
 
 
 def sha256(path: Any) -> str:

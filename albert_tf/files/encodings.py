@@ -4,7 +4,6 @@ import codecs
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TextIO
 
 from albert_tf.files.origins import name_of, where
 
@@ -77,29 +76,14 @@ def text_lines(path: Path, encoding: str | None = None, newline: str = "\n") -> 
 
 
 @contextlib.contextmanager
-def utf8_file(path: Path, encoding: str | None = None) -> Iterator["Utf8Reader"]:
+def utf8_file(path: Path, encoding: str | None = None) -> Iterator[codecs.StreamRecoder]:
     """Opens a text file as one of UTF-8 without a byte-order mark; raises ValueError as `text_lines`."""
     name = encoding_of(path, encoding)
     try:
-        with path.open(encoding=name) as file:
-            yield Utf8Reader(file)
+        with path.open("rb") as file:
+            yield codecs.EncodedFile(file, "utf-8", name)
     except UnicodeError as error:
         raise ValueError(_undecodable(path, name, error)) from None
-
-
-class Utf8Reader:
-    """A text file as bytes.
-
-    Args:
-        file: the file.
-    """
-
-    def __init__(self, file: TextIO):
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        """The next characters."""
-        return self._file.read(size).encode("utf-8", "surrogatepass")
 
 
 def _is_utf8(sample: bytes) -> bool:
@@ -142,13 +126,9 @@ def likely_encoding(sample: bytes, name: str = "utf-8") -> str | None:
 
     groups = [(match.encoding, *match.could_be_from_charset) for match in from_bytes(sample)]  # of equal texts
     excluded = (codecs.lookup(name).name, "ascii")
-    encodings = [min(group, key=lambda name: (name not in _COMMON, *_rank(name))) for group in groups]
+    encodings = [next((common for common in _COMMON if common in group), group[0]) for group in groups]
     encodings = [encoding for encoding in encodings if encoding not in excluded]
     is_western = sum(byte < 128 for byte in sample) > 0.7 * len(sample)  # letters of one byte among others
     if is_western and encodings and encodings[0] not in _COMMON:
-        encodings.insert(0, "cp1252")
+        return "cp1252"
     return next((encoding for encoding in encodings if encoding in _COMMON), encodings[0] if encodings else None)
-
-
-def _rank(name: str) -> tuple[int, ...]:
-    return (_COMMON.index(name),) if name in _COMMON else ()

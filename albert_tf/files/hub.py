@@ -5,8 +5,7 @@ import re
 from typing import Any
 
 from albert_tf.files.installation import install_command
-from albert_tf.files.origins import without_secrets
-from albert_tf.files.urls import as_url, explained, is_remote, local_copy, location
+from albert_tf.files.urls import as_url, explained, is_remote, kind_of, local_copy, location, without_secrets
 
 # Weights in order of preference; of these, only the first that a model has is downloaded.
 HUGGING_FACE_WEIGHTS = (
@@ -32,8 +31,8 @@ _NAME = re.compile(r"(?P<name>\w[\w.-]*/\w[\w.-]*)(@(?P<revision>[^@]+))?", re.A
 def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weights: bool = True) -> pathlib.Path:
     """Returns the path or, for a URL or the name of a model on huggingface.co, where its files are downloaded to.
 
-    A path that exists is never taken for a name. Of others, `owner/name` is a path if there is a folder `owner`, and
-    `owner/name@revision` is a name. Without a network, or with HF_HUB_OFFLINE=1, an earlier download is used.
+    A path that exists is never taken for a name; others are names if they are like `owner/name` or
+    `owner/name@revision`. Without a network, or with HF_HUB_OFFLINE=1, an earlier download is used.
 
     Args:
         path: a path, a name, or the URL of a folder, a file or the prefix of a checkpoint.
@@ -44,14 +43,10 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
         ValueError: there is no such model, it has no weights in a known format, or it cannot be downloaded.
     """
     url = as_url(path)
-    if url is not None and _NAME.fullmatch(url.removeprefix("hf://")) is None:
-        return _behind_url(location(path), weights)
     match = _NAME.fullmatch((url or pathlib.Path(path).as_posix()).removeprefix("hf://"))
     if match is None or (url is None and pathlib.Path(path).exists()):
-        return pathlib.Path(path)
+        return _on_disk(location(path), weights)
     name, revision = match["name"], revision or match["revision"]
-    if revision is None and url is None and pathlib.Path(path).parent.is_dir():
-        return pathlib.Path(path)
     try:
         import huggingface_hub.errors as errors
     except ImportError:
@@ -89,32 +84,21 @@ def model_folder(path: str | pathlib.Path, revision: str | None = None, *, weigh
     return folder
 
 
-def _behind_url(path: Any, weights: bool) -> pathlib.Path:
-    """The copy of a model's folder or, of a file or the prefix of a checkpoint, of the files that belong to it."""
+def _on_disk(path: Any, weights: bool) -> pathlib.Path:
+    """The path, or the copy of a model's folder or, of a file or the prefix of a checkpoint, of what belongs to it."""
     if not is_remote(path):
         return path
-    with explained(path):
-        is_folder = path.is_dir()
-    if is_folder:
+    if kind_of(path) == "directory":
         return local_copy(path, lambda name: not name.startswith(_OF_RUNS) and (weights or _is_small(name)))
     with explained(path):
         if not path.fs.glob(f"{path.path}*"):
             raise ValueError(f"{path} does not exist; check the URL.")
-    names = (path.name, f"{path.name}.")
-    beside = local_copy(path.parent, lambda name: name.startswith(names) or ("/" not in name and _is_small(name)))
+    beside = local_copy(path.parent, lambda name: name.startswith(path.name) or ("/" not in name and _is_small(name)))
     return beside / path.name
 
 
 def _is_small(name: str) -> bool:
     return name.endswith(_READ_WITHOUT_WEIGHTS)
-
-
-def name_hint(path: str | pathlib.Path) -> str:
-    """The end of an error message about a missing path: how to get the model of this name, if it could be one."""
-    match = _NAME.fullmatch(pathlib.Path(path).as_posix())
-    if match is None or match["revision"]:
-        return ""
-    return f" (a model of that name on huggingface.co is {match['name']}@main)"
 
 
 def _site() -> str:

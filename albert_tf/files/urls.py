@@ -1,28 +1,37 @@
 """Files and folders behind URLs, through fsspec and universal-pathlib, which are imported for a URL alone.
 
 `location` turns what a user passes into a path: a `pathlib.Path`, or for a URL a `UPath`, which has the same methods.
-What needs a file on disk takes a copy: `local_copy` for the life of the process, `borrowed` for a block. Copies lie
-under the same names, `.../s3/bucket/key` for `s3://bucket/key`, so that messages about them can be given as URLs.
+What needs a file on disk takes a copy: `local_copy` for the life of the process, `borrowed` for a block, `mirrored` for
+a folder that is written, such as that of a run. Copies lie under the same names, `.../s3/bucket/key` for
+`s3://bucket/key`, so that messages about them can be given as URLs.
 """
 
 import contextlib
+import functools
 import io
 import logging
 import pathlib
 import re
+import secrets
 import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from albert_tf.files.installation import install_command
-from albert_tf.files.origins import ORIGINS, process_folder, without_secrets
 
 # pathlib makes one slash of two.
 _IN_A_PATH = re.compile(r"([a-z][a-z0-9+.-]+):/([^/].*)", re.DOTALL)
-_COPIES, MIRRORS = "urls", "mirrors"
+# A password may have a slash, unless it looks like the port of a host.
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:/{1,2})(?:[^/\s]*|[^/\s:@\[]+:(?!\d*/)[^\s?#@]*)@")
+_END = r"(?=[.,;:)\]}>'\"]*(?:\s|$))"
+# Patterns such as `s3://bucket/part-?.txt` have no secrets.
+_QUERY = re.compile(rf"(https?:/[^\s?#]*)[?#]\S*?{_END}|[?#]&*(?=[\w.%~-]+=)\S*?{_END}")
+# Without a URL around them, as in messages of libraries.
+_NAMED = re.compile(
+    r"\b(X-Amz-(?:Signature|Credential|Security-Token)|Authorization: Bearer)[= ][^&\s'\"]+", re.IGNORECASE
+)
 # botocore waits 45 seconds on average, 91 at most, so that a server may be away for ten; other libraries do by default.
 _RETRIES = {"retries": {"mode": "standard", "max_attempts": 8}, "connect_timeout": 10}
 # Listings are not kept, because other processes write too.
@@ -31,13 +40,37 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "gs": {"use_listings_cache": False},
 }
 _READ_ONLY = ("http", "https")
-_WAITS = (1, 2, 4, 8)  # seconds before the next try
-_SECONDS_TO_SAY = 5
+_COMPLETING = (".json", ".pb", ".index")  # metadata, which make a folder complete
+# What files in the process's folder were made of, such as a URL or a DataFrame, for messages.
+ORIGINS: dict[pathlib.Path, str] = {}
 _known_roots: set[str] = set()
 _copies: dict[pathlib.Path, dict[str, Any]] = {}  # what was known of a file when it was copied
 _copying = threading.RLock()
+_mirrors: dict[pathlib.Path, "_Mirror"] = {}
 # gcsfs raises the errors whose tracebacks it logs.
 logging.getLogger("gcsfs").addHandler(logging.NullHandler())
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="albert_tf-", ignore_cleanup_errors=True)
+
+
+def process_folder() -> pathlib.Path:
+    """A folder for copies and what is made of objects in memory, which is removed when Python ends."""
+    return pathlib.Path(_folder().name)
+
+
+def without_secrets(text: str) -> str:
+    """A text whose URLs have neither user names and passwords nor queries, which may be signatures or keys.
+
+    Example:
+
+    >>> without_secrets("s3://b/k and https://me:pw@host/a.csv?X-Amz-Signature=1f could not be read")
+    's3://b/k and https://host/a.csv could not be read'
+    """
+    text = _QUERY.sub(r"\1", _USERINFO.sub(r"\1", text)) if ":/" in text or "=" in text else text
+    return _NAMED.sub(r"\1 ...", text)
 
 
 def as_url(path: Any) -> str | None:
@@ -95,16 +128,13 @@ def _check_root(remote: Any) -> None:
 
 @contextlib.contextmanager
 def explained(url: Any, doing: str = "be read") -> Iterator[None]:
-    """Turns the errors of all libraries into a ValueError of one sentence, which says how long it took."""
-    start = time.monotonic()
+    """Turns the errors of all libraries into a ValueError of one sentence."""
     try:
         yield
     except Exception as error:  # of many kinds, by protocol
         name, text = without_secrets(str(url)), without_secrets(str(error))
         is_explained = isinstance(error, ValueError) and name in text
-        seconds = time.monotonic() - start
-        tried = f" It was tried for {seconds:.0f} seconds." if seconds >= _SECONDS_TO_SAY else ""
-        raise ValueError(text if is_explained else without_secrets(_sentence(name, error, doing) + tried)) from None
+        raise ValueError(text if is_explained else without_secrets(_sentence(name, error, doing))) from None
 
 
 def kind_of(path: Any) -> str | None:
@@ -160,19 +190,17 @@ def of_a_library(error: Exception) -> str | None:
 def with_urls(text: str) -> str:
     """A message with the URLs of copies instead of their paths, and without secrets."""
     if _copies or _known_roots:
-        text = re.sub(rf"{re.escape(str(process_folder()))}/({_COPIES}|{MIRRORS}/\w+)/(\w+)/", r"\2://", text)
+        text = re.sub(rf"{re.escape(str(process_folder()))}/(?:urls|mirror-\w+)/(\w+)/", r"\1://", text)
     return without_secrets(re.sub(r"\b(s3|gs|hf|https?):/(?=[^/\s])", r"\1://", text))
 
 
-def place_of_copy(remote: Any, folder: str = _COPIES) -> pathlib.Path:
-    """Where the copy of a file or folder lies."""
+def _place_of_copy(remote: Any, folder: str) -> pathlib.Path:
+    """Where the copy of a file or folder lies; see `with_urls`."""
     parts = [remote.protocol, *re.sub(r"^\w+://", "", without_secrets(remote.path)).split("/")]
-    if {"..", "."} & set(parts):
-        raise ValueError(f"{without_secrets(str(remote))} has '..' in its name, which is no name of a file; rename it.")
-    return process_folder().joinpath(folder, *filter(None, parts))
+    return process_folder().joinpath(folder, *(part for part in parts if part.strip(".")))
 
 
-def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True, infos: Any = None) -> pathlib.Path:
+def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True) -> pathlib.Path:
     """Downloads a file or folder unless the copy that this process made is still like it; local paths as they are.
 
     Copies are removed when Python ends.
@@ -180,7 +208,6 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True, inf
     Args:
         path: a path or URL.
         wanted: which files of a folder are needed, by their names below it.
-        infos: what `file_infos` says of a folder that was listed already.
 
     Raises:
         ValueError: it does not exist, has no files, or cannot be read, or a library is not installed.
@@ -189,11 +216,9 @@ def local_copy(path: Any, wanted: Callable[[str], bool] = lambda name: True, inf
     if not is_remote(remote):
         return remote
     with _copying, explained(remote):
-        copy = place_of_copy(remote)
-        if infos is None:
-            info = remote.fs.info(remote.path)
-            is_folder = info["type"] == "directory" and remote.protocol not in _READ_ONLY  # which has no folders
-            infos = file_infos(remote) if is_folder else {"": info}
+        copy, info = _place_of_copy(remote, "urls"), remote.fs.info(remote.path)
+        is_folder = info["type"] == "directory" and remote.protocol not in _READ_ONLY  # which has no folders
+        infos = file_infos(remote) if is_folder else {"": info}
         names = [name for name in infos if not name or wanted(name)]
         if not names:
             needed = " that are needed" if infos else ""
@@ -231,7 +256,7 @@ def fetch(remote: Any, names: Iterable[str], copy: pathlib.Path) -> None:
     for folder in {file.parent for file in files.values()}:
         folder.mkdir(parents=True, exist_ok=True)
     with explained(remote):
-        _retried(lambda: remote.fs.get(list(files), [*map(str, files.values())]))
+        remote.fs.get(list(files), [*map(str, files.values())])
 
 
 @contextlib.contextmanager
@@ -283,16 +308,87 @@ def remove_tree(folder: Any) -> None:
         folder.fs.rm(folder.path, recursive=True)
 
 
-def _retried(download: Callable[[], Any]) -> None:
-    """Downloads, again after some seconds if the connection was lost: fsspec does not for http."""
-    for wait in (*_WAITS, None):
+class _Mirror(NamedTuple):
+    """The folder behind the URL, and the state of each file on disk when both were last alike."""
+
+    remote: Any
+    uploaded: dict[str, tuple[int, int, int]]
+    lock: threading.Lock
+
+
+@contextlib.contextmanager
+def mirrored(folder: Any, is_writer: bool = True) -> Iterator[pathlib.Path]:
+    """A folder on disk that is like one behind a URL, which is like it at the end; of paths, the folder itself.
+
+    Hidden files are on one side alone.
+
+    Args:
+        folder: path or URL.
+        is_writer: whether this process writes; others read alone.
+
+    Raises:
+        ValueError: the URL cannot be read or written.
+    """
+    remote = location(folder)
+    if not is_remote(remote):
+        yield remote
+        return
+    if is_writer:
+        make_folder(remote)  # raises if it is a file
+    copy = _place_of_copy(remote, f"mirror-{secrets.token_hex(4)}")
+    copy.mkdir(parents=True)
+    fetch(remote, [name for name in file_infos(remote) if not _is_hidden(name)], copy)
+    ORIGINS[copy] = without_secrets(str(remote))
+    if is_writer:
+        _mirrors[copy] = _Mirror(remote, _states(copy), threading.Lock())
+    try:
+        yield copy
+    finally:  # logs are uploaded after an error, too
         try:
-            download()
-            return
-        except Exception as error:  # those of aiohttp by name, because it may not be installed
-            is_lost = isinstance(error, ConnectionError | TimeoutError)
-            is_lost |= type(error).__name__ in ("ClientOSError", "ServerDisconnectedError", "ClientPayloadError")
-            is_lost |= getattr(error, "status", 0) in (429, 500, 502, 503, 504)
-            if wait is None or not is_lost:
-                raise
-        time.sleep(wait)
+            upload_changes(copy)
+        finally:
+            _mirrors.pop(copy, None)
+            shutil.rmtree(copy, ignore_errors=True)
+
+
+def upload_changes(path: pathlib.Path) -> None:
+    """Uploads what has changed in the mirror that a path is in, metadata last, and removes what is gone there.
+
+    Other paths are left alone.
+
+    Raises:
+        ValueError: the URL cannot be written.
+    """
+    for copy, (remote, uploaded, lock) in list(_mirrors.items()):
+        if not path.is_relative_to(copy):
+            continue
+        with lock:
+            now = _states(copy)
+            changed = [copy / name for name, state in now.items() if uploaded.get(name) != state]
+            for file in sorted(filter(pathlib.Path.exists, changed), key=last_if_metadata):
+                upload(file, remote / _name(file, copy))
+                uploaded[_name(file, copy)] = now[_name(file, copy)]
+            for name in sorted(uploaded.keys() - now.keys(), key=lambda name: not name.endswith(_COMPLETING)):
+                with explained(remote, "be written"), contextlib.suppress(FileNotFoundError):
+                    remote.fs.rm_file((remote / name).path)
+                del uploaded[name]
+
+
+def last_if_metadata(file: pathlib.Path) -> tuple[bool, int]:
+    """Sorts files by when they were written, but after the others those that make a folder complete."""
+    return file.suffix in _COMPLETING, file.stat().st_mtime_ns
+
+
+def _states(folder: pathlib.Path) -> dict[str, tuple[int, int, int]]:
+    """What changes with the content of each file."""
+    states = {}
+    for file in sorted(folder.rglob("*")):
+        with contextlib.suppress(FileNotFoundError):  # an old checkpoint
+            if not _is_hidden(name := _name(file, folder)) and file.is_file():
+                state = file.stat()
+                states[name] = (state.st_ino, state.st_size, state.st_mtime_ns)
+    return states
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pydantic
 
 from albert_tf.files.json import nearest
-from albert_tf.files.origins import without_secrets
+from albert_tf.files.urls import without_secrets
 
 # What to give, where the name of an option does not tell.
 _MISSING = {"dev": "examples to evaluate on, such as a tenth of the rows of --train, moved to a file of their own"}

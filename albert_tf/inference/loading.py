@@ -11,7 +11,7 @@ from albert_tf.data.finetuning.encoded import MAX_TOKENS
 from albert_tf.files.exports import ONNX, SAVED_MODEL, export_format, newest_first
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
-from albert_tf.files.urls import is_url, local_copy
+from albert_tf.files.urls import local_copy
 from albert_tf.inference.onnx_network import OnnxNetwork, is_onnx_folder
 from albert_tf.inference.predictor import Predictor
 from albert_tf.lazy import FIRST_IMPORTS
@@ -39,7 +39,7 @@ def load_model(
         raise ValueError(
             f"`precision` must be one of {', '.join(get_args(Precision))}. Received: precision={precision!r}."
         )
-    folder = pathlib.Path(model) if engine not in (None, "keras") and not is_url(model) else model_folder(model)
+    folder = model_folder(model) if engine in (None, "keras") else local_copy(model)  # names are of weights
     try:
         if engine == "keras" or (engine is None and holds_weights(folder)):
             return _load_keras(folder, precision, batch_size)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.files.atomic import atomic_write, write_json
-from albert_tf.files.hub import model_folder, name_hint
+from albert_tf.files.hub import model_folder
 from albert_tf.files.json import has_file, optional_json
 from albert_tf.files.urls import location, make_folder
 from albert_tf.tokenization.sentencepiece.pieces import CLS_PIECE, MASK_PIECE, PAD_PIECE, SEP_PIECE, UNK_PIECE
@@ -60,7 +60,7 @@ def find_vocabulary(path: str | Path, revision: str | None = None) -> Path:
     if not path.is_dir():
         raise ValueError(
             f"There is no vocabulary at {path}; pass a SentencePiece file (*.model), a vocabulary file (*.txt), or a "
-            f"folder with one{name_hint(path)}."
+            "folder with one."
         )
     for name in (MODEL_FILE, _GOOGLE_MODEL_FILE, VOCABULARY_FILE):
         if has_file(path / name):

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from albert_tf.files.atomic import reason_of, sha256, write_json
 from albert_tf.files.json import read_json, verify_checksum, with_checksum
-from albert_tf.files.mirrors import upload_changes
+from albert_tf.files.urls import upload_changes
 
 _FILES, _METADATA = "state", "state.json"
 _NAME = re.compile(r"step-\d+")

@@ -7,7 +7,6 @@ from typing import Any
 
 from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.files.atomic import check_output
-from albert_tf.files.hub import model_folder
 from albert_tf.files.urls import location
 from albert_tf.inference.loading import load_model
 from albert_tf.inference.predictor import Predictor
@@ -92,7 +91,6 @@ def _load(
     folder: str | pathlib.Path, changes: dict[str, Any], batch_size: int, loaded: Predictor | None = None
 ) -> tuple[LearnedTask, Compute]:
     """The task of the model with its settings, some of them changed, and what computes its outputs."""
-    folder = model_folder(folder)
     loaded = load_model(folder, batch_size=batch_size) if loaded is None else loaded
     if not isinstance(loaded.text_task, LearnedTask):
         raise ValueError(f"{folder} holds no model of a task; pass a folder written by `albert-tf finetune`.")

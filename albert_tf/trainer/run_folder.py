@@ -13,9 +13,7 @@ from typing import Any
 
 from albert_tf.files.atomic import sha256, write_json
 from albert_tf.files.json import has_file, parse_json, read_bytes, read_json
-from albert_tf.files.mirrors import mirrored, upload_changes
-from albert_tf.files.origins import without_secrets
-from albert_tf.files.urls import is_url
+from albert_tf.files.urls import is_url, mirrored, upload_changes, without_secrets
 
 RECIPE_FILE = "recipe.json"
 METRICS_FILE = "metrics.jsonl"

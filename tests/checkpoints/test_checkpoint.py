@@ -52,9 +52,7 @@ def test_a_tensor_without_values_whatever_its_other_sizes(shape, tmp_path):
     ("changes", "complaint"),
     [
         ({"hidden_size": 18}, r"other shapes \(.* and \d+ more\)"),
-        ({"hidden_size": 64}, r"encoder of [\d,]+ parameters \(.*/intermediate/kernel \(16, 24\) for \(64, 24\)\)"),
-        ({"vocab_size": 2**30}, r"word_embeddings \(30, 8\) for \(1073741824, 8\)\); use the config"),
-        ({"type_vocab_size": 2**30, "max_position_embeddings": 2**30}, r"positi.*\(512, 8\) for \(10.*\(2, 8\) for"),
+        ({"vocab_size": 2**30}, r"has 6,960 values, .* encoder of [\d,]+ parameters; use the config"),
         ({"vocab_size": 31}, r"encoder/embeddings/word_embeddings \(30, 8\) for \(31, 8\)"),
         ({"num_hidden_groups": 2}, r"missing encoder/attention_1_0/query/kernel, .* and \d+ more"),
         ({"inner_group_num": 2}, r"missing encoder/attention_0_1/query/kernel, "),

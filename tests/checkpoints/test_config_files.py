@@ -24,11 +24,6 @@ KERAS = {
     "a config that is a list": {"class_name": "AlbertBackbone", "config": [1]},
     "a backbone without config": {"class_name": "AlbertBackbone", "config": {"backbone": {"a": 1}}},
     "a class that is a number": {"class_name": 5, "config": {}},
-    "ours without config": {"class_name": "AlbertEncoder", "registered_name": "albert_tf>AlbertEncoder"},
-    "ours with a list": {"class_name": "A", "registered_name": "albert_tf>A", "config": {"config": [1]}},
-    "ours with labels": {"class_name": "A", "registered_name": "albert_tf>A", "config": {"config": {}, "labels": 5}},
-    "ours with a key": {"class_name": "A", "registered_name": "albert_tf>A", "config": {"config": {"hidden": 5}}},
-    "ours, of a number": {"class_name": 5, "registered_name": "albert_tf>A", "config": {"config": {}}},
 }
 
 

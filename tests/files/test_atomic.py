@@ -56,7 +56,8 @@ def test_json_is_indented_and_may_hold_lone_surrogates(tmp_path):
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
-    (tmp_path / ".model.bin.abcd1234").write_bytes(b"half")
+    (tmp_path / ".model.bin.abcd1234").mkdir()
+    (tmp_path / ".model.bin.abcd1234/model.bin").write_bytes(b"half")
     atomic_write(tmp_path / "model.bin", b"whole")
     remove_temporary(tmp_path / "model.bin")
     assert os.listdir(tmp_path) == ["model.bin"]

@@ -5,7 +5,6 @@ import http.server
 import pathlib
 import shutil
 import threading
-import traceback
 
 import fsspec
 import pytest
@@ -15,16 +14,26 @@ from albert_tf.data import PrepareOptions, prepare, pretraining_dataset
 from albert_tf.data.manifest import HashedFile, Manifest
 from albert_tf.data.sources import find_shards
 from albert_tf.export.versions import publish
-from albert_tf.files import mirrors, urls
+from albert_tf.files import urls
 from albert_tf.files.atomic import atomic_write, sha256
 from albert_tf.files.hub import model_folder
 from albert_tf.files.json import read_json
-from albert_tf.files.mirrors import mirrored, upload_changes
-from albert_tf.files.origins import name_of, without_secrets
+from albert_tf.files.origins import name_of
 from albert_tf.files.text import find_files, read_lines
-from albert_tf.files.urls import as_url, borrowed, file_infos, local_copy, location, make_folder, with_urls
+from albert_tf.files.urls import (
+    as_url,
+    borrowed,
+    file_infos,
+    local_copy,
+    location,
+    make_folder,
+    mirrored,
+    process_folder,
+    upload_changes,
+    with_urls,
+)
 from albert_tf.trainer.run_folder import differences, plain_urls, write_recipe
-from tests.cli.terminal import mistake, output_of
+from tests.cli.terminal import output_of
 from tests.s3_server import FaultyS3, environment
 from tests.small_pipeline import NOVEL
 
@@ -105,8 +114,8 @@ def test_a_borrowed_file_goes(bucket):
 
 def test_a_folder_is_uploaded_metadata_last(bucket, monkeypatch):
     sent = []
-    original = mirrors.upload
-    monkeypatch.setattr(mirrors, "upload", lambda file, remote: sent.append(file.name) or original(file, remote))
+    original = urls.upload
+    monkeypatch.setattr(urls, "upload", lambda file, remote: sent.append(file.name) or original(file, remote))
     with mirrored(f"{bucket}/run") as folder:
         for name in ("recipe.json", "checkpoints/step-1/state.json", "checkpoints/step-1/state.data", ".hidden/a"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -121,9 +130,17 @@ def test_a_folder_is_uploaded_metadata_last(bucket, monkeypatch):
     assert sorted(file_infos(location(f"{bucket}/run"))) == ["recipe.json"]
     with mirrored(f"{bucket}/run") as again:
         assert (again / "recipe.json").read_text() == "longer than before"
-    with pytest.raises(ValueError, match=rf"^{bucket}/run/a is wrong"), mirrored(f"{bucket}/run") as again:
-        raise ValueError(f"{again}/a is wrong")
-    assert not again.exists()
+
+    def fail():
+        with mirrored(f"{bucket}/run") as again:
+            (again / "log").write_text("until the error")
+            raise ValueError(f"{again}/a is wrong")
+
+    with pytest.raises(ValueError, match="is wrong") as error:
+        fail()
+    assert with_urls(str(error.value)) == f"{bucket}/run/a is wrong"
+    assert not list(process_folder().glob("mirror-*/s3/*/run"))
+    assert sorted(file_infos(location(f"{bucket}/run"))) == ["log", "recipe.json"]
 
 
 def test_the_recipe_of_a_run_is_uploaded_at_its_start(bucket):
@@ -233,11 +250,7 @@ def test_what_is_refused_or_fails_in_a_bucket_is_not_missing(bucket, server, rea
     put(f"{bucket}/a/manifest.json", "{}")
     once = {**urls._OPTIONS["s3"], "config_kwargs": {"retries": {"mode": "standard", "max_attempts": 1}}}
     monkeypatch.setitem(urls._OPTIONS, "s3", once)
-    monkeypatch.setattr(urls, "_SECONDS_TO_SAY", 0)
-    for fault, expected in (
-        ("refused", f"{REFUSED}.*check the key and its rights"),
-        ("broken", rf"{FAILED}\. It was tried for \d+ seconds\.$"),
-    ):
+    for fault, expected in (("refused", f"{REFUSED}.*check the key and its rights"), ("broken", FAILED)):
         server.fault = fault
         with pytest.raises(ValueError, match=f"^{bucket}/a.* {expected}"):
             read(f"{bucket}/a")
@@ -245,26 +258,6 @@ def test_what_is_refused_or_fails_in_a_bucket_is_not_missing(bucket, server, rea
 
 
 QUERY = f"?X-Amz-Credential={SECRET}&X-Amz-Signature={SECRET}&n=1"
-
-
-@pytest.mark.parametrize("end", ["/none", "/refused"])
-@pytest.mark.parametrize(
-    "read", [local_copy, sha256, model_folder, lambda url: find_files([url]), lambda url: make_folder(location(url))]
-)
-def test_errors_have_no_secrets(signed, end, read):
-    for url in (f"{signed}{end}{QUERY}", f"{signed.replace('//', f'//user:{SECRET}@')}{end}"):
-        with pytest.raises(ValueError, match=f"{signed}{end} ") as error:
-            read(location(url) if read is sha256 else url)
-        assert SECRET not in "".join(traceback.format_exception(error.value))
-
-
-@pytest.mark.parametrize(
-    "command", ["info {}", "prepare {} --output x", "evaluate {} --data {}", "export {} --name a --output x"]
-)
-def test_commands_print_no_secrets(signed, command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for url in (f"{signed}/none{QUERY}", f"{signed.replace('//', f'//user:{SECRET}@')}/none"):
-        assert SECRET not in mistake(*command.replace("{}", url).split())
 
 
 def test_signed_files_are_read_and_called_by_their_plain_url(signed):
@@ -280,18 +273,6 @@ def test_a_new_signature_is_no_other_recipe():
     assert plain_urls(old) == {"model": {"weights": "https://h/a"}}
     (text,) = differences(old, {"model": {"weights": "https://h/b"}})
     assert SECRET not in text
-
-
-def test_only_secrets_are_removed():
-    for text in ("s3://b/part-?.txt", "hf://a/b@main", "a=b? c=d", "Is it? Yes.", "user@host", "see https://h/a."):
-        assert without_secrets(text) == text
-    cleaned = {
-        "https:/u:p@h/a?sig=1": "https:/h/a",
-        "az://c/a?sig=1.": "az://c/a.",
-        "403, url='https://u:p@h/a?t=1'": "403, url='https://h/a'",
-        "url: /a/b?token=1&x=2 (no)": "url: /a/b (no)",
-    }
-    assert {text: without_secrets(text) for text in cleaned} == cleaned
 
 
 @pytest.fixture
@@ -330,7 +311,7 @@ def test_local_paths_need_no_library(run_python, tmp_path):
     program = f"""
 import sys
 sys.modules["fsspec"] = sys.modules["upath"] = None  # cannot be imported
-from tests.cli.terminal import mistake, output_of
+from tests.cli.terminal import mistake
 from tests.small_pipeline import make_small_pipeline
 from albert_tf.files.installation import install_command
 import pathlib

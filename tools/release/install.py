@@ -31,7 +31,7 @@ COMMANDS = (["--version"], ["--help"], ["info", "base_v2"], ["train-tokenizer", 
 # What each extra is for.
 EXTRAS = {
     "beam": "import albert_tf.data.preparation.beam, apache_beam",
-    "cloud": "import upath, s3fs, gcsfs, huggingface_hub, albert_tf.files.mirrors",
+    "cloud": "import upath, s3fs, gcsfs, huggingface_hub, albert_tf.files.urls",
     "docs": "import mkdocs, material, mkdocstrings",
     "hub": "import albert_tf.files.hub, huggingface_hub",
     "korean": "from albert_tf.tokenization.korean import kiwi; import kiwipiepy; kiwipiepy.Kiwi()",

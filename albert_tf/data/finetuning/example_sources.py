@@ -19,9 +19,9 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import TABLE_SUFFIXES, is_table, listed, read_rows
 from albert_tf.files.atomic import could_not_write
 from albert_tf.files.encodings import text_lines
-from albert_tf.files.origins import IN_MEMORY, ORIGINS, name_of, process_folder, where
+from albert_tf.files.origins import IN_MEMORY, name_of, where
 from albert_tf.files.text import decompressed
-from albert_tf.files.urls import is_url, local_copy
+from albert_tf.files.urls import ORIGINS, is_url, local_copy, process_folder
 
 _ROWS_AT_ONCE = 1000
 # Names of splits by role, in the order of preference; files to evaluate on have the role "dev", too.

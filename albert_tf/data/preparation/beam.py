@@ -28,8 +28,7 @@ from albert_tf.data.preparation.tokenized_cache import (
 )
 from albert_tf.files.atomic import move
 from albert_tf.files.installation import install_command
-from albert_tf.files.origins import process_folder
-from albert_tf.files.urls import is_remote
+from albert_tf.files.urls import is_remote, process_folder
 
 # Position of a batch of documents in the corpus: index of the file, index within the file.
 Position = tuple[int, int]

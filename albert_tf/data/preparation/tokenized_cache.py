@@ -16,8 +16,7 @@ from albert_tf.data.documents import Document, read_documents
 from albert_tf.data.options import Objective, PrepareOptions
 from albert_tf.data.shard_files import DOCUMENT_ARRAYS
 from albert_tf.files.atomic import could_not_write, move
-from albert_tf.files.origins import process_folder
-from albert_tf.files.urls import fetch, is_remote
+from albert_tf.files.urls import fetch, is_remote, process_folder
 from albert_tf.tokenization import AlbertTokenizer
 
 _BATCH_CHARACTERS = 2**20
