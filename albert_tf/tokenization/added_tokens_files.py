@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_tf.files.atomic import atomic_write
-from albert_tf.files.json import has_file, optional_json, read_json
-from albert_tf.files.text import read_lines
-from albert_tf.files.urls import location
+from albert_tf.files.json import has_file, optional_json, read_bytes, read_json
 from albert_tf.tokenization.files import CONFIG_FILE, TOKENIZERS_FILE, read_config, write_config
 from albert_tf.tokenization.interface import AddedToken
 
@@ -81,7 +79,14 @@ def read_token_lines(path: str | Path) -> list[str]:
     Raises:
         ValueError: the file cannot be read, is not UTF-8, or has no tokens.
     """
-    tokens = [line.text for line in read_lines(location(path)) if line.text]
+    try:
+        lines = read_bytes(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"A file of tokens must be UTF-8 text. Received: {path}, which is not valid UTF-8 at byte {error.start}; "
+            "convert the file, for example with iconv."
+        ) from error
+    tokens = [line.strip() for line in lines if line.strip()]
     if not tokens:
         raise ValueError(f"{path} has no tokens; write one a line.")
     return tokens

@@ -115,14 +115,7 @@ def train_sentencepiece(
         raise ValueError(f"`model_type` must be one of unigram, bpe. Received: model_type={model_type!r}.")
     check_no_other_vocabulary(folder, MODEL_FILE)
     symbols = _checked_symbols(user_defined_symbols)
-    text = TrainingText(
-        input_files,
-        heldout_files,
-        input_sentence_size=input_sentence_size,
-        max_sentence_length=max_sentence_length,
-        heldout_share=heldout_share,
-        seed=seed,
-    )
+    text = TrainingText(input_files, heldout_files, input_sentence_size, max_sentence_length, heldout_share, seed)
     options = TokenizerOptions(do_lower_case, text.choose_keep_accents(keep_accents))
     if segmenter is not None:
         check_segmenter(segmenter)

@@ -36,7 +36,6 @@ class TrainingText:
         self,
         input_files: str | Path | Iterable[str | Path],
         heldout_files: str | Path | Iterable[str | Path] = (),
-        *,
         input_sentence_size: int = 10_000_000,
         max_sentence_length: int = 4192,
         heldout_share: float = 0.01,
