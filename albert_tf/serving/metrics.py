@@ -40,9 +40,6 @@ class Metrics:
         except Exception as error:
             code = codes_of(error)[1]
             raise
-        except BaseException:
-            code = "CANCELLED"
-            raise
         finally:
             self._requests.labels(model, method, "rest", code).inc()
             self._times.labels(model, method, "rest").observe(time.perf_counter() - start)

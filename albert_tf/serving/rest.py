@@ -88,9 +88,9 @@ class _Gate:
         await app(scope, receive, send)
 
     def _is_known(self, url: str) -> bool:
-        name = None
+        name = ""
         with contextlib.suppress(ValueError):
-            name = urllib.parse.urlsplit(url).hostname
+            name = urllib.parse.urlsplit(url).hostname or ""
             ipaddress.ip_address(name)
             return True
         return self._hosts is None or name in self._hosts

@@ -6,9 +6,8 @@ single array has no name there. `{"b64": ...}` is a string as base64.
 
 import base64
 import binascii
-import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -24,15 +23,8 @@ _DTYPES = {"string": object, "int32": np.int32, "float32": np.float32}
 _KINDS = {"string": "strings", "int32": "integers of 32 bits", "float32": "numbers"}
 
 
-@dataclasses.dataclass(frozen=True)
-class TensorRequest:
-    """The body of a `:predict` request.
-
-    Attributes:
-        signature: name of the signature.
-        inputs: arrays by name, which fit it.
-        by_row: whether the answer has a list of rows too.
-    """
+class TensorRequest(NamedTuple):
+    """The body of a `:predict` request: the signature, its inputs, and whether the answer has a list of rows too."""
 
     signature: str
     inputs: dict[str, np.ndarray]

@@ -94,8 +94,10 @@ class ModelRoot:
                 continue
             is_version = folder.parent in served and _VERSION.fullmatch(folder.name)
             if is_version or (folder.parent == self._folder and not {folder, folder.parent} & served):
-                is_readable = os.access(folder, os.R_OK | os.X_OK)
-                self._report(folder, why_not_served(folder) if is_readable else "the server may not read it")
+                try:
+                    self._report(folder, why_not_served(folder))
+                except PermissionError:  # such as of lost+found
+                    self._report(folder, "the server may not read it")
 
     def _report(self, folder: pathlib.Path, reason: str) -> None:
         if folder not in self._reported:

@@ -84,11 +84,8 @@ def test_a_folder_is_taken_for_what_it_holds(loaded, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "texts", "message"),
     [
-        ("pretrained", (["a [MASK]", "no mask"],), r"must contain \[MASK\].* Received: 'no mask'"),
-        ("pretrained", (["many words " * 40 + "[MASK]"],), r"within its first 62 pieces"),
         ("pairs", (["a"],), r"was trained on pairs of texts, but received single texts"),
         ("pairs", ([], ["a"]), r"equal numbers of rows\. Received: {'text': 0, 'text_pair': 1}"),
-        ("classifier", (["a"], ["b"]), r"was trained on single texts, but received pairs"),
     ],
 )
 def test_mistakes_are_explained(loaded, kind, texts, message):
@@ -121,10 +118,6 @@ def test_several_masks_of_a_text(loaded):
     for prediction, position in zip(several, (1, 3), strict=True):
         powers = expected[position] / expected[position].sum()
         np.testing.assert_allclose(prediction.probabilities, np.sort(powers)[:-3:-1], atol=1e-6)
-
-
-def test_no_text_has_no_prediction(loaded):
-    assert loaded["classifier"]([]) == loaded["pretrained"]([]) == []
 
 
 def test_the_second_batch_traces_a_graph_for_batches_of_any_shape(folders, monkeypatch):

@@ -51,10 +51,3 @@ def test_prepare_measures_from_the_beginning_of_a_stage(monkeypatch):
     assert "write" in shown[0]
     (*_, rate) = re.findall(r"of 1,000 tokens, ([\d,.]+)/s", shown[0])
     assert float(rate.replace(",", "")) <= 1_000 / 1.1
-
-
-def test_serve_shows_that_it_starts(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "argv", ["albert-tf", "serve", str(tmp_path), "--port", "0"])
-    with terminal(monkeypatch) as shown, pytest.raises(SystemExit):
-        main()
-    assert "start" in shown[0].partition("albert-tf: ")[0]  # before it says that the folder is empty

@@ -142,11 +142,6 @@ def test_padding_does_not_depend_on_the_batch():
     assert answers[2]["entity_start"].tolist() == [[0, -1, -1, -1], [0, 1, 2, 3], [-1, -1, -1, -1]]
 
 
-def test_a_signature_without_inputs_is_answered():
-    answers, _, _ = answered([{}], signature="labels")
-    assert answers[0]["labels"].tolist() == [b"consonants", b"vowels"]
-
-
 def test_squares_of_several_batches_are_padded_on_both_axes():
     values = ("aa", "b" * 200, "")
     (answer,), engine, _ = answered([texts(*values)], signature="attention")

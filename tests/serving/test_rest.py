@@ -136,7 +136,6 @@ def test_a_row_that_would_exhaust_the_memory_is_refused(tmp_path):
         signatures = {
             "serving_default": Signature({"context": text, "choices": several}, {"choice": text}),
             "tokens": Signature({"input_ids": ids, "attention_mask": ids}, {"probabilities": text}),
-            "labels": Signature({"question": text, "context": text}, {"answer": text}),
         }
 
         def run(self, signature, inputs):
@@ -149,16 +148,12 @@ def test_a_row_that_would_exhaust_the_memory_is_refused(tmp_path):
         array = np.ones(shape, np.int32).tolist()
         return {"signature_name": "tokens", "inputs": {"input_ids": array, "attention_mask": array}}
 
-    def passage(size):
-        return {"signature_name": "labels", "instances": [{"question": "Who?", "context": "x" * size}]}
-
     most = MAX_ROW_TOKENS
-    fitting = [rows("x" * 4000, *["y"] * 16), tokens(1, 16, most // 16), passage(4 * most - 8)]
+    fitting = [rows("x" * 4000, *["y"] * 16), tokens(1, 16, most // 16)]
     too_large = [
         rows("x" * 5000, *["y"] * 16),
         rows("", "y" * 40_000, "z"),
         tokens(1, 17, most // 16),
-        passage(4 * most),
     ]
     write_version(tmp_path / "task", 1)
 
