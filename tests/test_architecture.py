@@ -47,9 +47,9 @@ export/serve_question_answering.py export/serve_tags.py export/windows.py infere
 keras_internals.py layers/attention.py layers/base.py layers/heads.py layers/kernels/plain.py
 layers/kernels/tensorflow_cpu.py layers/kernels/tensorflow_gpu.py layers/qa_head.py models/losses.py
 models/preprocessor.py models/pretrained.py models/pretraining.py optimizers/adamw.py serving/engine.py
-tasks/masked_lm/task.py tasks/outputs.py tasks/question_answering/task.py tasks/sentence_embedding/task.py
+tasks/masked_lm/task.py tasks/question_answering/task.py tasks/sentence_embedding/task.py
 tasks/sequence_classification/evaluation.py tasks/sequence_classification/settings.py
-tasks/sequence_classification/task.py tasks/token_classification/evaluation.py tasks/token_classification/task.py
+tasks/sequence_classification/task.py tasks/token_classification/task.py
 tokenization/interface.py tokenization/splitting_graph.py tokenization/wordpiece/cleanup.py
 tokenization/wordpiece/vocabulary.py trainer/callbacks.py trainer/checkpoint_files.py trainer/evaluation.py
 trainer/fit_loop.py trainer/optimizer_recipe.py trainer/run_folder.py trainer/run_state.py
