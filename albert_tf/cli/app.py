@@ -45,7 +45,16 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
 class Command(typer.core.TyperCommand):
-    """Names a backend that it cannot use, and says on Ctrl-C what was kept."""
+    """Names `--set` for options that it lacks, and a backend that it cannot use; says on Ctrl-C what was kept."""
+
+    def parse_args(self, ctx, args):
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if hasattr(error, "possibilities") and any("--set" in param.opts for param in self.params):
+                name = vars(error)["option_name"].removeprefix("--").removeprefix("no-").replace("-", "_")
+                vars(error)["message"] += f"; settings that have no option are set by --set {name}=VALUE."
+            raise
 
     def invoke(self, ctx):
         backend, is_onnx = os.environ.get("KERAS_BACKEND") or "tensorflow", ctx.params.get("form") == "onnx"

@@ -1,6 +1,7 @@
 """The devices of a run: one device, all devices of one or several machines, or TPUs."""
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.client import device_lib
 
 from albert_tf.data.sharding import EVERYTHING, InputShard
 from albert_tf.trainer.recipe import Strategy, TrainingRecipe
@@ -84,23 +86,37 @@ class Devices:
         self.any_worker(False)
 
     def check_memory(self, training: TrainingRecipe, activations: float) -> None:
-        """Checks that a batch can fit in main memory; GPUs and TPUs say themselves what does not fit.
+        """Checks that a batch can fit in main memory, or in that of GPUs; TPUs are not checked.
 
         Args:
             training: TrainingRecipe.
             activations: number of values that one example keeps for the backward pass.
 
         Raises:
-            ValueError: the activations of this machine's rows alone need more memory than it has.
+            ValueError: the activations of this machine's or a GPU's rows alone need more memory than it has.
         """
-        rows = training.batch_size / training.gradient_accumulation_steps / max(len(self.addresses), 1)
+        on_gpus = self.gpu_memory > 0
+        share = self.strategy.num_replicas_in_sync if on_gpus else max(len(self.addresses), 1)
+        rows = training.batch_size / training.gradient_accumulation_steps / share
         needed = rows * activations * (4 if training.dtype_policy == "float32" else 2)
-        available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if training.remat == "none" and needed > available and not _accelerators():
+        available = self.gpu_memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if training.remat == "none" and needed > available and "TPU" not in _accelerators():
             raise ValueError(
-                f"batch_size={training.batch_size} needs at least {needed / 2**30:,.0f} GiB for activations, and this "
-                f"machine has {available / 2**30:,.0f} GiB; lower it, or use `gradient_accumulation_steps` or `remat`."
+                f"batch_size={training.batch_size} needs at least {needed / 2**30:,.0f} GiB for activations, and "
+                f"{'a GPU' if on_gpus else 'this machine'} has {available / 2**30:,.0f} GiB; lower it, or use "
+                "`gradient_accumulation_steps` or `remat`."
             )
+
+    def keeps_scores(self, dtype_policy: str) -> bool:
+        """Whether attention probabilities are kept for the backward pass; flash attention of GPUs keeps none."""
+        return not self.gpu_memory or dtype_policy == "float32"
+
+    @functools.cached_property
+    def gpu_memory(self) -> int:
+        """Bytes that TensorFlow may use of the smallest GPU; 0 without GPUs."""
+        if "GPU" not in _accelerators():
+            return 0
+        return min(gpu.memory_limit for gpu in device_lib.list_local_devices() if gpu.device_type == "GPU")
 
     def check_agreement(self, facts: Mapping[str, Any]) -> None:
         """Checks, before training, that all workers are about to do the same.

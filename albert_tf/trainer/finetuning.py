@@ -173,7 +173,9 @@ def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -
     training = options.training_recipe(steps, task.main_score)
     # A row of multiple choice has several sequences; a batch has at most all examples.
     sequences, share = getattr(train, "num_choices", 1), min(1.0, len(train.lengths) / options.batch_size)
-    devices.check_memory(training, activation_values(model.config, round(train.lengths.mean()), 0) * sequences * share)
+    has_scores = devices.keeps_scores(training.dtype_policy)
+    values = activation_values(model.config, round(train.lengths.mean()), 0, has_scores)
+    devices.check_memory(training, values * sequences * share)
     if devices.is_chief:
         write_recipe(run.folder, run.recipe)
     with devices.strategy.scope():

@@ -72,6 +72,11 @@ class OptimizerRecipe(Section):
                 "Either `optimizer.learning_rate` or `optimizer.learning_rate_scaling` must be given. "
                 f"Received: {received}."
             )
+        if self.log_trust_ratios and self.name != "lamb":
+            raise ValueError(
+                "`optimizer.log_trust_ratios` must be false unless `optimizer.name` is 'lamb'. "
+                f"Received: optimizer.name={self.name!r}."
+            )
         return self
 
     def peak(self, batch_size: int) -> float:

@@ -180,7 +180,8 @@ def _train(run: _PretrainRun, devices: Devices, saved: SavedCheckpoint | None) -
     """Trains to the end; raises TrainingStopped if interrupted."""
     recipe, training = run.recipe, run.recipe.training
     sizes = data_sizes(recipe)
-    devices.check_memory(training, activation_values(recipe.config, sizes["L"], sizes["P"]))
+    has_scores = devices.keeps_scores(training.dtype_policy)
+    devices.check_memory(training, activation_values(recipe.config, sizes["L"], sizes["P"], has_scores))
     keras.utils.set_random_seed(training.seed)  # before the data are opened, because it also shuffles the examples
     # Check everything before writing to the folder.
     train, heldout = _batches(run, devices, 0 if saved is None else saved.step), heldout_batches(recipe)

@@ -123,6 +123,12 @@ def test_mistakes(files, more, message):
     assert message in mistake(*arguments(files, *more))
 
 
+def test_an_option_that_is_a_setting_is_named():
+    code, _, err = run("finetune", "model", "--class-weights", "balanced")
+    assert code == 2
+    assert "No such option: --class-weights; settings that have no option are set by --set class_weights=VALUE." in err
+
+
 def test_a_model_is_missing(files):
     message = mistake("finetune", "--train", files / "train.tsv")
     assert "A model's folder or name must be given" in message

@@ -4,8 +4,13 @@ import json
 import sys
 
 import pytest
+import tensorflow as tf
+from tensorflow.python.client import device_lib
 
+from albert_tf import AlbertConfig
+from albert_tf.costs import activation_values
 from albert_tf.trainer.devices import connect
+from albert_tf.trainer.recipe import TrainingRecipe
 from tests.trainer.runs import start_workers
 
 # Says what it raises; each worker would train with another batch size, on the same data.
@@ -61,3 +66,20 @@ def test_a_tf_config_that_cannot_be_is_refused_with_an_example(config, monkeypat
 def test_a_tensorflow_without_tpus_is_named():
     with pytest.raises(ValueError, match="has no support for TPUs: install tensorflow-tpu in its place"):
         connect("tpu")
+
+
+@pytest.mark.parametrize("gigabytes", [24, 80])
+def test_a_batch_that_a_gpu_cannot_hold_is_refused(gigabytes, monkeypatch):
+    """On one GPU as TensorFlow reports it; xlarge keeps 775 MiB a row."""
+    gpu = device_lib.list_local_devices()[0]
+    gpu.device_type, gpu.memory_limit = "GPU", int(gigabytes * 0.92e9)
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda: [gpu])
+    monkeypatch.setattr(device_lib, "list_local_devices", lambda: [gpu])
+    training = TrainingRecipe(batch_size=64, dtype_policy="mixed_bfloat16", num_train_steps=100)
+    devices = connect("one_device")
+    values = activation_values(AlbertConfig.from_preset("xlarge_v2"), 512, 77, devices.keeps_scores("mixed_bfloat16"))
+    if gigabytes == 80:
+        devices.check_memory(training, values)
+        return
+    with pytest.raises(ValueError, match=r"batch_size=64 needs at least 48 GiB for .*, and a GPU has 21 GiB; lower it"):
+        devices.check_memory(training, values)

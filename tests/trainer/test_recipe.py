@@ -60,6 +60,7 @@ def renamed(section: str, old: str, new: str) -> dict:
             "'optimizer.learning_rate_scaling.reference_bach_size'.*did you mean 'reference_batch_size'",
         ),
         (changed("optimizer", "learning_rate_rules", [["bias", -1.0]]), "learning_rate_rules.* greater than or equal"),
+        ({**GOOD, "optimizer": {**GOOD["optimizer"], "name": "adamw", "log_trust_ratios": True}}, "unless .* is .lamb"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_cure(values, message):

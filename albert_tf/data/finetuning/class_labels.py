@@ -6,6 +6,8 @@ from typing import Any
 
 Feature = Any  # as `datasets.Features.to_dict` describes a column
 
+_KIND = "_type"  # of a feature, as the library `datasets` writes it
+
 
 def features_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, Feature]:
     """The features of the columns, from the metadata of a schema of Arrow or Parquet; empty if they are not there.
@@ -38,7 +40,7 @@ def named(value: Any, feature: Feature) -> Any:
     if isinstance(value, list) and feature:
         inner = feature[0] if isinstance(feature, list) else feature.get("feature")
         return [named(each, inner) for each in value]
-    if value is None or isinstance(value, str) or not isinstance(feature, dict) or feature.get("_type") != "ClassLabel":
+    if value is None or isinstance(value, str) or not isinstance(feature, dict) or feature.get(_KIND) != "ClassLabel":
         return value
     if isinstance(value, float) or value >= len(feature["names"]):
         raise IndexError(f"{value}, of {len(feature['names'])} names")
