@@ -37,8 +37,8 @@ def named(value: Any, feature: Feature) -> Any:
     >>> named([1, -1], {"_type": "List", "feature": {"_type": "ClassLabel", "names": ["a", "b"]}})
     ['b', None]
     """
-    if isinstance(value, list) and feature:
-        inner = feature[0] if isinstance(feature, list) else feature.get("feature")
+    if isinstance(value, list):
+        inner = feature[0] if isinstance(feature, list) else (feature or {}).get("feature")
         return [named(each, inner) for each in value]
     if value is None or isinstance(value, str) or not isinstance(feature, dict) or feature.get(_KIND) != "ClassLabel":
         return value
