@@ -4,13 +4,20 @@ import difflib
 import hashlib
 import json
 import pathlib
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from albert_tf.files.urls import is_remote, kind_of, location, opened
 
-MAX_BYTES = 64 << 20
+MAX_BYTES, _MAX_TOML_BYTES = 64 << 20, 1 << 20
+# The parser takes memory in the square of the number of parts of a key. Strings and comments hold no keys.
+_MAX_KEY_PARTS = 16
+_NO_KEYS = re.compile(
+    r'''"""(?:\\.|[^\\])*?(?:"""|\Z)|\'{3}.*?(?:\'{3}|\Z)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*''', re.DOTALL
+)
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{_MAX_KEY_PARTS}}}")
 _CHECKSUM = "checksum"
 _KINDS = {dict: "an object", list: "a list"}
 
@@ -55,9 +62,15 @@ def parse_json(content: str | bytes, source: Any, kind: type = dict, cure: str =
 
 
 def read_toml(path: str | pathlib.Path, cure: str = "correct it") -> dict[str, Any]:
-    """Reads a TOML file; raises ValueError as `read_json` does."""
-    content = read_bytes(path, "check the path")
-    return _parse(lambda content: tomllib.loads(content.decode("utf-8-sig")), content, path, "TOML", cure)
+    """Reads a TOML file of at most 1 MiB, without keys of many parts; raises ValueError as `read_json` does."""
+    content = read_bytes(path, "check the path", _MAX_TOML_BYTES)
+    return _parse(lambda content: _toml(content.decode("utf-8-sig")), content, path, "TOML", cure)
+
+
+def _toml(content: str) -> dict[str, Any]:
+    if _LONG_KEY.search(_NO_KEYS.sub("x", content)):
+        raise ValueError(f"a key has more than {_MAX_KEY_PARTS} parts")
+    return tomllib.loads(content)
 
 
 def with_settings(values: Mapping[str, Any], settings: Iterable[str]) -> dict[str, Any]:
@@ -92,7 +105,7 @@ def with_settings(values: Mapping[str, Any], settings: Iterable[str]) -> dict[st
 
 def _toml_value(text: str, setting: str) -> Any:
     try:
-        read = tomllib.loads(f"value = {text}")
+        read = _toml(f"value = {text}")
     except (ValueError, RecursionError):
         if text.startswith(("[", "{", '"', "'")):
             raise ValueError(

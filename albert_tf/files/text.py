@@ -15,6 +15,8 @@ from albert_tf.files.encodings import likely_encoding
 from albert_tf.files.urls import explained, file_infos, is_remote, kind_of, location, opened, without_secrets
 
 MAX_LINE_BYTES = 16 * 2**20
+# Text compresses to about 1/3, repetitive logs to 1/100, and a decompression bomb to 1/1000.
+MAX_EXPANSION = 500
 _SAMPLE_BYTES = 1 << 16
 _ENDINGS = ("*.txt", "*.txt.gz")
 
@@ -100,8 +102,8 @@ def read_lines(
         cure: advice at the end of the error message about a longer line.
 
     Raises:
-        ValueError: the file is not UTF-8 or not a complete gzip file, or a line is too long; the message names the
-            file and the byte or the line.
+        ValueError: the file is not UTF-8, is not a complete gzip file or expands more than `MAX_EXPANSION` times, or a
+            line is too long; the message names the file and the byte or the line.
     """
     with opened(path) as file:
         if path.suffix != ".gz":
@@ -109,6 +111,7 @@ def read_lines(
             return
         with _unzipped(file, path) as unzipped:
             for line in _decoded(unzipped, path, max_bytes, cure):
+                _check_expansion(unzipped, file, path)
                 yield Line(line.text, file.tell())
 
 
@@ -116,6 +119,7 @@ def decompressed(path: Path) -> Iterator[bytes]:
     """The content of a file that gzip compressed, in parts; raises ValueError as `read_lines`."""
     with opened(path) as file, _unzipped(file, path) as unzipped:
         while part := unzipped.read(_SAMPLE_BYTES):
+            _check_expansion(unzipped, file, path)
             yield part
 
 
@@ -125,6 +129,14 @@ def _unzipped(file: BinaryIO, path: Path) -> Iterator[gzip.GzipFile]:
         yield gzip.GzipFile(fileobj=file)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is not a complete gzip file ({error}); copy it again, or rename it.") from None
+
+
+def _check_expansion(unzipped: gzip.GzipFile, file: BinaryIO, path: Path) -> None:
+    if unzipped.tell() > MAX_LINE_BYTES + MAX_EXPANSION * file.tell():
+        raise ValueError(
+            f"{path} expands to more than {MAX_EXPANSION} times its size, which is unusual for text; check the file, "
+            "or decompress it first."
+        )
 
 
 def _decoded(file: BinaryIO | gzip.GzipFile, path: Path, max_bytes: int, cure: str) -> Iterator[Line]:

@@ -46,6 +46,9 @@ def test_a_damaged_json_file_is_named(tmp_path, content, message):
         (b"\xff", "not valid TOML"),
         (b"a = " + b"[" * 100_000, "nested too deeply"),
         (b"a = " + b"9" * 10_000, "not valid TOML .*digits"),
+        (b"a" + b".a" * 1000 + b" = 1", "a key has more than 16 parts"),
+        (b'["a" ' + b""". 'b c' . "d\\"" """ * 8 + b"]", "a key has more than 16 parts"),
+        (b"a = 1\n" * 200_000, "larger than 1,048,576 bytes"),
     ],
 )
 def test_a_damaged_toml_file_is_named(tmp_path, content, message):
@@ -96,6 +99,11 @@ def test_what_is_read(tmp_path):
     (tmp_path / "c.toml").write_text("\ufeffseed = 1", encoding="utf-8")  # as some editors of Windows write it
     assert read_toml(tmp_path / "c.toml") == {"seed": 1}
     assert read_json(tmp_path / "b.json", kind=list) == [1, 2]
+    dots = "a." * 99
+    texts = f"""a = "{dots}"\nb = '{dots}' # {dots}\nc = \"\"\"\n{dots}"\n{dots}\"\"\"\nd = '''\n{dots}'\n'''\n"""
+    (tmp_path / "d.toml").write_text(f"{texts}e = [{'0.5, ' * 99}]", encoding="utf-8")
+    expected = {"a": dots, "b": dots, "c": f'{dots}"\n{dots}', "d": f"{dots}'\n", "e": [0.5] * 99}
+    assert read_toml(tmp_path / "d.toml") == expected
 
 
 def test_one_flipped_bit_is_seen_by_the_checksum():

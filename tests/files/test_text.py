@@ -88,3 +88,11 @@ def test_a_limit_and_a_cure_of_the_caller(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"12345678\n123456789\n")
     with pytest.raises(ValueError, match=r"a\.txt, line 2, is longer than 9 bytes; cut it\."):
         list(read_lines(tmp_path / "a.txt", max_bytes=9, cure="cut it"))
+
+
+def test_a_gzip_bomb_of_short_lines_is_refused(tmp_path):
+    with gzip.open(tmp_path / "a.txt.gz", "wb") as file:
+        for _ in range(64):
+            file.write(b"a" * 999_999 + b"\n")
+    with pytest.raises(ValueError, match=r"a\.txt\.gz expands to more than 500 times its size"):
+        list(read_lines(tmp_path / "a.txt.gz"))

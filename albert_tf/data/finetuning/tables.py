@@ -1,9 +1,10 @@
 """Reads the rows of TSV, CSV, JSON, JSONL and Parquet tables."""
 
+import itertools
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,15 @@ from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.files.encodings import encoding_of, text_lines, utf8_file
 from albert_tf.files.json import nearest, parse_json, read_json
 from albert_tf.files.origins import is_in_memory, name_of, where
+from albert_tf.files.text import MAX_EXPANSION
 
 _SEPARATED = (*TAB_SUFFIXES, ".csv")
 TABLE_SUFFIXES = (*_SEPARATED, ".jsonl", ".json", ".parquet")
-_ROWS_AT_ONCE, _SAMPLE = 1000, 1 << 16
+_ROWS_AT_ONCE, _BYTES_AT_ONCE, _SAMPLE = 1000, 1 << 26, 1 << 16
 # Of an object that another one follows, as no JSON document has it.
 _JSON_LINES = re.compile(rb"^\s*\{.*\}[ \t]*\r?\n\s*\{", re.DOTALL)
+_ESCAPE, _NO_MARKS = re.compile(rb"\\.", re.DOTALL), bytes({*range(256)} - {*b'[]{}"\\'})
+_MAX_DEPTH = 100  # of JSON; for each value, the parser keeps the names of all around it
 _CORRECT, _OF_PANDAS = "correct or delete it", 'pandas writes rows with to_json(path, orient="records")'
 
 
@@ -191,7 +195,7 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
     number, cure = 0, f"give a list of objects, an object with such a list as `data`, or JSON lines; {_OF_PANDAS}"
     with utf8_file(path, table.encoding) as file:
         try:
-            for number, fields in enumerate(ijson.items(file, prefix, use_float=True), start=1):
+            for number, fields in enumerate(ijson.items(_Shallow(file, path), prefix, use_float=True), start=1):
                 yield number, _object(fields, where(path, number))
         except ijson.JSONError as error:
             reason = " ".join(str(error).split("(right here)")[0].split())
@@ -207,23 +211,86 @@ def _json_rows(path: Path, table: TableFormat) -> Iterator[tuple[int, dict[str, 
             yield number, _object(dict(zip(columns, values)), where(path, number))
 
 
+class _Shallow:
+    """A file whose JSON is nested at most `_MAX_DEPTH` deep; deeper JSON raises ValueError."""
+
+    def __init__(self, file: Any, path: Path):
+        self._file, self._path = file, path
+        self._depth, self._start = 0, b""  # the start of a string or an escape that was not at its end
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        content = self._file.read(size)
+        marks = _ESCAPE.sub(b"", self._start + content).translate(None, _NO_MARKS)
+        parts = marks.removesuffix(b"\\").split(b'"')  # every other one is in a string
+        self._start = b'"' * (len(parts) % 2 == 0) + b"\\" * marks.endswith(b"\\")
+        steps = (1 if mark in b"[{" else -1 for mark in b"".join(parts[::2]))
+        *_, self._depth = depths = [*itertools.accumulate(steps, initial=self._depth)]
+        if max(depths) > _MAX_DEPTH:
+            raise ValueError(
+                f"{name_of(self._path)} is nested too deeply, in more than {_MAX_DEPTH} lists and objects; {_CORRECT}."
+            )
+        return content
+
+
 def _parquet_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     import pyarrow as pa
     from pyarrow import parquet
 
+    number, limit = 0, _BYTES_AT_ONCE + MAX_EXPANSION * path.stat().st_size
     try:
-        file = parquet.ParquetFile(path)
-        check_names(name_of(path), file.schema_arrow.names)
-        features = features_of(file.schema_arrow.metadata)
-        rows = (fields for batch in file.iter_batches(_ROWS_AT_ONCE) for fields in batch.to_pylist())
-        for number, fields in enumerate(rows, start=1):
-            place = where(path, number)
-            yield number, _object(with_names(fields, features, place), place)
+        metadata = parquet.read_metadata(path)
+        schema = metadata.schema.to_arrow_schema()
+        check_names(name_of(path), schema.names)
+        # A text that is stored once for many rows is in memory once, until each row is made.
+        leaves = [metadata.schema.column(index) for index in range(metadata.num_columns)]
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        file = parquet.ParquetFile(path, metadata=metadata, read_dictionary=texts)
+        features, size = features_of(schema.metadata), _stated_bytes(metadata, leaves)
+        for batch in file.iter_batches(_ROWS_AT_ONCE) if size <= limit else ():
+            of_batch = sum(map(_num_bytes, batch.columns))
+            if (size := size + of_batch) > limit:
+                break
+            at_once = 1 if of_batch > _BYTES_AT_ONCE else _ROWS_AT_ONCE
+            for start in range(0, len(batch), at_once):
+                for fields in batch.slice(start, at_once).to_pylist():
+                    number += 1
+                    place = where(path, number)
+                    yield number, _object(with_names(fields, features, place), place)
     except (pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"{name_of(path)} is not a Parquet file, or is damaged ({reason}); write or download it again."
         ) from None
+    if size > limit:
+        raise ValueError(
+            f"{name_of(path)} expands to more than {MAX_EXPANSION} times its size, which is unusual for text; check "
+            "the file, or save it as .jsonl."
+        )
+
+
+def _stated_bytes(metadata: Any, leaves: Sequence[Any]) -> int:
+    """How large a Parquet file says that its pages and its values, but for texts, are in memory."""
+    size = 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for index, leaf in enumerate(leaves):
+            column, width = group.column(index), max(8, leaf.length) * (1 + leaf.max_repetition_level)
+            size += column.total_uncompressed_size + column.num_values * width
+    return size
+
+
+def _num_bytes(array: Any) -> int:
+    """The bytes of an Arrow array whose texts are written out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.call_function("binary_length", [array.dictionary])
+        return pc.call_function("sum", [lengths.take(array.indices)]).as_py() or 0
+    if pa.types.is_nested(array.type):
+        inner = [array.keys, array.items] if pa.types.is_map(array.type) else array.flatten()
+        return sum(map(_num_bytes, inner)) if isinstance(inner, list) else _num_bytes(inner)
+    return array.nbytes
 
 
 def check_exists(path: Path, cure: str) -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 
+import numpy as np
 import pandas
 import pyarrow
 import pytest
@@ -13,6 +14,9 @@ from albert_tf.data.finetuning.example_sources import as_file
 from albert_tf.data.finetuning.table_format import TableFormat
 from albert_tf.data.finetuning.tables import read_rows
 from tests.data.written import write, write_rows
+
+MAPS = pyarrow.map_(pyarrow.string(), pyarrow.string())
+LONG, ZEROS = "a" * 100_000, np.zeros(10**8, np.int8)
 
 
 def fields_of(path, *table):
@@ -72,6 +76,24 @@ def test_damaged_parquet_is_refused(tmp_path):
     for table, name in ((path, "a.parquet"), (twice, "The Table")):
         with pytest.raises(ValueError, match=f"{name} has two columns 'text'; rename"):
             read_texts(as_file(table))
+
+
+def test_parquet_that_is_far_larger_in_memory_than_on_disk(tmp_path):
+    path = tmp_path / "a.parquet"
+    for column in ([LONG] * 1000, [[LONG] * 1000], [{"b": {"c": [LONG]}}] * 1000, [{LONG: LONG}] * 1000, ZEROS):
+        array = pyarrow.array(column, MAPS if column[0] == {LONG: LONG} else None)
+        parquet.write_table(pyarrow.table({"a": array}), path, compression="zstd")
+        with pytest.raises(ValueError, match=r"a\.parquet expands to more than 500 times its size.*; check the file"):
+            next(read_rows(path))
+
+
+def test_parquet_of_long_texts(tmp_path):
+    random = np.random.default_rng(0)
+    texts = [random.bytes(100_000).hex() for _ in range(5)]
+    columns = {"text": texts * 100, "label": [1] * 500, "maps": pyarrow.array([[("a", "b")]] * 500, MAPS)}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "a.parquet")
+    for row, text in zip(read_rows(tmp_path / "a.parquet"), texts * 100, strict=True):
+        assert row.fields == {"text": text, "label": 1, "maps": [("a", "b")]}
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
@@ -148,6 +170,20 @@ def test_json_of_pandas(tmp_path, orient):
     else:
         with pytest.raises(ValueError, match=r'a\.json.*; pandas writes rows with to_json\(path, orient="records"\)'):
             read_texts(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize("level", ["[", "[1, ", '{"a": 1, "b": ', '{"a":"\\"]}",\n"b": ', '{"' + "a" * 99_999 + '": '])
+def test_json_that_is_nested_deeply(tmp_path, level):
+    path = write(tmp_path / "b.json", f'[{{"text": "a", "label": "1", "other": {level * 101}')
+    with pytest.raises(ValueError, match="nested too deeply, in more than 100 lists and objects; correct or delete it"):
+        fields_of(path)
+
+
+@pytest.mark.parametrize("text", ["[{" * 99_999, '\\"[' * 99_999, "\\" * 200_000, "가[" * 99_999])
+def test_brackets_of_texts_are_not_nested(tmp_path, text):
+    for start in range(3):  # of a part that is read at once
+        rows = [{"text": text + " " * start, "label": "1", "other": [[[{}] * 99] * 99] * 9}] * 2
+        assert fields_of(write(tmp_path / "a.json", " " * start + json.dumps(rows))) == rows
 
 
 def test_columns_can_change_names(tmp_path):
