@@ -24,6 +24,8 @@ _MISWRITTEN = re.compile("[BIESLUM]([_:].*)?|.*[-_][BIESLUM]")
 _HEADERS = ("tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "entity")
 # Numbers of words in CoNLL-U, and those of contractions and of words that are not in the text.
 _NUMBER, _NO_WORD = re.compile(r"\d+([-.]\d+)?"), re.compile(r"\d+[-.]\d+")
+# In a last column of flags of spaces, or of references.
+_NO_TAG, _OUTSIDE_MARKS = re.compile(r"SpaceAfter=\w+|(?!\d+$)[\W\d_]+"), {"-", "_"}
 _ROWS_TO_LOOK_AT = 1000
 _START, _END = ("start", "start_offset"), ("end", "end_offset")
 _CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` and `spans`, or `words` and `tags`"
@@ -237,6 +239,12 @@ class _Lines:
         self._comment = "#" if self._is_conllu else "# "
         self._columns = 2 if self._is_characters else len(rows[0]) if rows else 0
         self.form = f"a word a line, {self._columns} columns"
+        last = {row[-1] for row in rows if len(row) > 1}
+        if labelled and not self._is_conllu and last - _OUTSIDE_MARKS and all(map(_NO_TAG.fullmatch, last)):
+            raise ValueError(
+                f"{path} has no tags in the last column, but {listed(sorted(last))}, such as flags of spaces; remove "
+                "it, so that the tag of each word is in the last column."
+            )
         if self._is_conllu:
             self.form = "CoNLL-U, words and UPOS"
         elif self._is_characters:
