@@ -1,6 +1,7 @@
 """Arguments of several commands: new output folders, and the source of a config."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,24 +24,35 @@ _TEMPORARY = "partial"
 def new_folder(folder: Path) -> Iterator[Path]:
     """A folder whose files are moved to `folder`, a path or URL, at the end; after an error there are none.
 
-    It is within `folder`, whose own folder may not be writable. `check_new_folder` removes what a killed process left.
+    It is within `folder`. A killed process leaves it, and perhaps some files, which `check_new_folder` allows.
     """
     with mirrored(folder) as output, temporary_folder(output / _TEMPORARY) as written:
-        yield written
+        try:
+            yield written
+        except OSError as error:  # which names the file as it would be called
+            inside = f"{written.name}{os.sep}"
+            error.args = tuple(item.replace(inside, "") if isinstance(item, str) else item for item in error.args)
+            if error.filename is not None:
+                error.filename = str(error.filename).replace(inside, "")
+            if error.filename2 is not None:
+                error.filename2 = str(error.filename2).replace(inside, "")
+            raise
+        others = {file.name for file in output.iterdir()} - {file.name for file in written.iterdir()} - {written.name}
+        if others:
+            raise ValueError(f"{folder} holds {min(others)} of another command, which was killed; empty it.")
         for file in sorted(written.iterdir(), key=last_if_metadata):
             move(file, output / file.name)
 
 
 def check_new_folder(folder: Path) -> None:
-    """Raises ValueError unless `folder`, a path or URL, does not exist or is empty."""
+    """Raises ValueError unless `folder`, a path or URL, is new, empty, or was left by a killed process."""
     folder = location(folder)
     if is_remote(folder):
         is_used = bool(file_infos(folder))
     elif folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file; use another folder.")
     else:
-        remove_temporary(folder / _TEMPORARY)
-        is_used = folder.exists() and any(folder.iterdir())
+        is_used = not remove_temporary(folder / _TEMPORARY) and folder.exists() and any(folder.iterdir())
     if is_used:
         raise ValueError(f"{folder} is not empty; use another folder, or empty this one.")
 
