@@ -9,9 +9,9 @@ from albert_tf.lazy import lazy_names
 
 if TYPE_CHECKING:
     from albert_tf.checkpoints.checkpoint import Checkpoint
-    from albert_tf.checkpoints.conversion import Placement, write
+    from albert_tf.checkpoints.conversion import write
     from albert_tf.checkpoints.formats.google import save_google
     from albert_tf.checkpoints.reading import read
 
-__all__ = ["Checkpoint", "Placement", "read", "save_google", "write"]
+__all__ = ["Checkpoint", "read", "save_google", "write"]
 __getattr__, __dir__ = lazy_names(__name__)

@@ -1,6 +1,5 @@
 """Converts checkpoints between formats, without building a model."""
 
-import dataclasses
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.formats.google import write_google
 from albert_tf.checkpoints.huggingface import save_huggingface
-from albert_tf.checkpoints.names import Format, reorient, rows
+from albert_tf.checkpoints.names import Format
 from albert_tf.checkpoints.sentence_modules import SENTENCE_SETTINGS
 from albert_tf.tasks.table import find_task
 
@@ -17,22 +16,7 @@ _GOOGLE_NAME = "model.ckpt-best"
 _HEAD_SETTINGS = ("id2label", "problem_type", "start_n_top", "end_n_top", "objective", SENTENCE_SETTINGS)
 
 
-@dataclasses.dataclass(frozen=True)
-class Placement:
-    """The tensor that a variable was written to.
-
-    Attributes:
-        path: path of the variable.
-        name: name of the tensor in the file.
-        shape: shape of the tensor.
-    """
-
-    path: str
-    name: str
-    shape: tuple[int, ...]
-
-
-def write(checkpoint: Checkpoint, folder: str | pathlib.Path, to: Format) -> list[Placement]:
+def write(checkpoint: Checkpoint, folder: str | pathlib.Path, to: Format) -> None:
     """Writes a checkpoint in another format.
 
     Args:
@@ -40,27 +24,15 @@ def write(checkpoint: Checkpoint, folder: str | pathlib.Path, to: Format) -> lis
         folder: created if it does not exist.
         to: `"google"` (`model.ckpt-best` and `albert_config.json`) or `"huggingface"`.
 
-    Returns:
-        list of Placement, one for each tensor.
-
     Raises:
         ValueError: the format cannot represent the checkpoint.
     """
-    config, arrays = checkpoint.config, checkpoint.arrays
     if to == "google":
-        write_google(pathlib.Path(folder, _GOOGLE_NAME), config, arrays, checkpoint.settings)
+        write_google(pathlib.Path(folder, _GOOGLE_NAME), checkpoint.config, checkpoint.arrays, checkpoint.settings)
     elif to == "huggingface":
-        save_huggingface(folder, config, arrays, _settings(checkpoint))
+        save_huggingface(folder, checkpoint.config, checkpoint.arrays, _settings(checkpoint))
     else:
         raise ValueError(f"`to` must be 'google' or 'huggingface'. Received: to={to!r}.")
-    is_bare = to == "huggingface" and all(path.startswith("encoder/") for path in arrays)
-    return [
-        Placement(
-            row.path, name.removeprefix("albert.") if is_bare else name, reorient(row, arrays[row.path], to).shape
-        )
-        for row in rows(config)
-        if row.path in arrays and (name := getattr(row, to))
-    ]
 
 
 def _settings(checkpoint: Checkpoint) -> Mapping[str, Any]:

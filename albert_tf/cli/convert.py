@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 import typer
 
 from albert_tf.cli.paths import check_new_folder, checkpoint_folder, new_folder
-from albert_tf.cli.tables import print_table
 from albert_tf.files.json import has_file
 from albert_tf.files.urls import location
 from albert_tf.inference.progress import progress_line
@@ -21,7 +20,6 @@ def run(
     ],
     folder: Annotated[Path, typer.Argument(help="Empty folder to write to; created if necessary.")],
     to: Annotated[Literal["google", "huggingface"], typer.Option(help="Format to write.")],
-    list_tensors: Annotated[bool, typer.Option("--list", help="List variables and their tensors.")] = False,
 ) -> None:
     """Converts a checkpoint to another format, with its vocabulary.
 
@@ -38,14 +36,11 @@ def run(
 
         checkpoint = checkpoints.read(source)
         check_weights(checkpoint)
-        placements = checkpoints.write(checkpoint, written, to)
+        checkpoints.write(checkpoint, written, to)
         for record in filter(has_file, (source / name for name in (RECIPE_FILE, REPORT_FILE, SETTINGS_FILE))):
             shutil.copy(record, written)  # how `finetune` read texts, and its threshold
         vocabulary = _write_vocabulary(source, written, to)
-    if list_tensors:
-        rows = ((one.path, one.name, " x ".join(map(str, one.shape))) for one in placements)
-        print_table("", ("variable", "tensor in the file", "shape"), rows, num_text_columns=2)
-    typer.echo(f"{len(placements)} tensors in {location(folder)}, {vocabulary}")
+    typer.echo(f"{len(checkpoint.arrays)} tensors in {location(folder)}, {vocabulary}")
     names = list(checkpoint.settings.get("id2label", {}).values())
     if to == "google" and names != [f"LABEL_{index}" for index in range(len(names))]:  # which stand for no names
         labels = ", ".join(map(str, names))

@@ -32,17 +32,11 @@ def google(tmp_path):
 
 def test_there_and_back(google, tmp_path):
     there, back = tmp_path / "there", tmp_path / "back"
-    printed = output_of("convert", google, there, "--to", "huggingface", "--list")
+    printed = output_of("convert", google, there, "--to", "huggingface")
     assert f"32 tensors in {there}, vocabulary from {google / '30k-clean.model'}\n" in printed
-    for line in (
-        ("encoder/projection/kernel", "albert.encoder.embedding_hidden_mapping_in.weight", "32 x 16"),
-        ("sentence_order/bias", "sop_classifier.classifier.bias", "2"),
-    ):
-        assert any(row.replace("│", " ").split() == " ".join(line).split() for row in printed.splitlines()), line
     assert json.loads((there / "config.json").read_text())["architectures"] == ["AlbertForPreTraining"]
     assert AlbertTokenizer.from_pretrained(there).encode("a dog") == AlbertTokenizer.english().encode("a dog")
-    printed = output_of("convert", there, back, "--to", "google", "--list")
-    assert "cls/seq_relationship/output_weights" in printed
+    output_of("convert", there, back, "--to", "google")
     assert_same(checkpoints.read(back).arrays, checkpoints.read(google).arrays)
     assert (back / "albert_config.json").read_text().split() == (google / "albert_config.json").read_text().split()
     assert (back / "30k-clean.model").read_bytes() == (google / "30k-clean.model").read_bytes()
