@@ -27,11 +27,10 @@ def write(checkpoint: Checkpoint, folder: str | pathlib.Path, to: Format) -> Non
     Raises:
         ValueError: the format cannot represent the checkpoint.
     """
-    config, arrays = checkpoint.config, checkpoint.arrays
     if to == "google":
-        write_google(pathlib.Path(folder, _GOOGLE_NAME), config, arrays, checkpoint.settings)
+        write_google(pathlib.Path(folder, _GOOGLE_NAME), checkpoint.config, checkpoint.arrays, checkpoint.settings)
     elif to == "huggingface":
-        save_huggingface(folder, config, arrays, _settings(checkpoint))
+        save_huggingface(folder, checkpoint.config, checkpoint.arrays, _settings(checkpoint))
     else:
         raise ValueError(f"`to` must be 'google' or 'huggingface'. Received: to={to!r}.")
 
