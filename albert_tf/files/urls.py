@@ -16,6 +16,7 @@ import secrets
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "s3": {"use_listings_cache": False, "config_kwargs": _RETRIES},
     "gs": {"use_listings_cache": False},
 }
-_READ_ONLY = ("http", "https")
+_READ_ONLY, _SECONDS_TO_SAY = ("http", "https"), 5
 _COMPLETING = (".json", ".pb", ".index")  # metadata, which make a folder complete
 # What files in the process's folder were made of, such as a URL or a DataFrame, for messages.
 ORIGINS: dict[pathlib.Path, str] = {}
@@ -128,13 +129,16 @@ def _check_root(remote: Any) -> None:
 
 @contextlib.contextmanager
 def explained(url: Any, doing: str = "be read") -> Iterator[None]:
-    """Turns the errors of all libraries into a ValueError of one sentence."""
+    """Turns the errors of all libraries into a ValueError of one sentence, which says how long it took."""
+    start = time.monotonic()
     try:
         yield
     except Exception as error:  # of many kinds, by protocol
         name, text = without_secrets(str(url)), without_secrets(str(error))
         is_explained = isinstance(error, ValueError) and name in text
-        raise ValueError(text if is_explained else without_secrets(_sentence(name, error, doing))) from None
+        seconds = time.monotonic() - start
+        tried = f" It was tried for {seconds:.0f} seconds." if seconds >= _SECONDS_TO_SAY else ""
+        raise ValueError(text if is_explained else without_secrets(_sentence(name, error, doing) + tried)) from None
 
 
 def kind_of(path: Any) -> str | None:
