@@ -94,4 +94,5 @@ def _print_report(report) -> None:
     if manifest.recipe.examples.objective in pairs:
         of_examples[pairs[manifest.recipe.examples.objective]] = f"{statistics.label_1_share:.3f}"
     rows |= of_examples if manifest.recipe.format == "examples" else {}
-    print_table(f"{manifest.recipe.format} in {report.folder}", ("", "value"), rows.items())
+    title = f"{manifest.recipe.format} in {report.folder}{', existing files' * report.reused}"
+    print_table(title, ("", "value"), rows.items())

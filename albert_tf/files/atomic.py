@@ -30,15 +30,12 @@ def check_output(name: str, output: Any, *inputs: Any) -> None:
     """Raises ValueError if a file to write is one of those that are read, also through links; other inputs are none."""
     output = location(output)
     for path in (location(path) for path in inputs if isinstance(path, str | os.PathLike) or is_remote(path)):
-        if _target(path) == _target(output):
+        is_local = not (is_remote(output) or is_remote(path)) and output.exists() and path.exists()
+        if str(output) == str(path) or (is_local and output.samefile(path)):
             raise ValueError(
                 f"`{name}` must not be a file that is read, because it would be lost. Received: {output}, which is "
                 f"{path}; give another file."
             )
-
-
-def _target(path: Any) -> str:
-    return str(path) if is_remote(path) else os.path.realpath(path)
 
 
 @contextlib.contextmanager
@@ -52,6 +49,8 @@ def atomic_open(path: Any) -> Iterator[BinaryIO]:
     """
     path = location(path)
     try:
+        if not is_remote(path):
+            os.stat(os.path.join(path.parent, ""))  # raises if there is no such folder
         with temporary_folder(path) as folder:
             with (folder / path.name).open("wb", buffering=2**20) as file:
                 yield file

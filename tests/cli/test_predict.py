@@ -62,7 +62,7 @@ def test_runs_of_several_seeds_are_named(tmp_path):
     """A loop over seeds leaves a folder of them."""
     for seed in (0, 2, 10):
         write_classifier(tmp_path / "runs" / f"seed-{seed}")
-    listed = ", ".join(f"{tmp_path}/runs/seed-{seed}" for seed in (0, 2, 10))
+    listed = ", ".join(f"{tmp_path}/runs/seed-{seed}" for seed in (0, 10, 2))
     assert mistake("predict", tmp_path / "runs", "a text").endswith(f"give one of them: {listed}.")
 
 
