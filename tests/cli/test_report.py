@@ -30,7 +30,6 @@ def test_a_fine_tuning_has_its_page(tuned):
     page = (tuned.folder / "report.html").read_text(encoding="utf-8")
     assert 'id="curve-val_accuracy"' in page
     assert f"<th>scores.accuracy</th><td>{tuned.scores.accuracy:.6g}</td>" in page
-    assert "Not available for fine-tuning." in page
 
 
 @pytest.mark.exhaustive
