@@ -27,7 +27,6 @@ def test_a_fine_tuning_has_its_page(tuned):
     page = (tuned.folder / "page.html").read_text(encoding="utf-8")
     assert 'id="curve-val_accuracy"' in page
     assert f"<th>scores.accuracy</th><td>{tuned.scores.accuracy:.6g}</td>" in page
-    assert "Not available for fine-tuning." in page
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
