@@ -72,13 +72,13 @@ def _of_folder(folder: pathlib.Path, role: str, table: TableFormat) -> str | os.
         return _saved_by_datasets(folder, role)
     files: dict[str, list[pathlib.Path]] = {}
     for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
+        parts, plain = path.relative_to(folder).parts, _unzipped(path)
         if (
-            path.suffix.lower() in _SUFFIXES
+            plain.suffix.lower() in _SUFFIXES
             and path.is_file()
             and not any(part.startswith((".", "_")) for part in parts)
         ):
-            match = _SPLIT.search(path.stem.lower())
+            match = _SPLIT.search(plain.stem.lower())
             split = match[1] if match else parts[0].lower() if len(parts) > 1 else path.name
             files.setdefault(split if split in _NAMES else path.name, []).append(path)
     if not _NAMES & files.keys():
@@ -87,12 +87,20 @@ def _of_folder(folder: pathlib.Path, role: str, table: TableFormat) -> str | os.
     shards = files[split]
     if (folder / split).is_dir() and all(path.suffix == ".txt" for path in shards):
         return _of_classes(folder / split, table)
-    if len({(path.parent, path.suffix) for path in shards}) > 1 or (len(shards) > 1 and not is_table(shards[0])):
+    if len({(path.parent, path.suffix) for path in shards}) > 1 or (
+        len(shards) > 1 and not is_table(_unzipped(shards[0]))
+    ):
         raise ValueError(f"{folder} has several files of the split {split!r}: {listed(map(str, shards))}; pass one.")
     if len(shards) == 1:
         return shards[0]
     table = dataclasses.replace(table, rename={})  # columns are renamed when the rows are read again
+    shards = (_of_file(path, table) or path for path in shards)
     return _written((dict(row.fields) for path in shards for row in read_rows(path, table)), f"the files of {folder}")
+
+
+def _unzipped(path: pathlib.Path) -> pathlib.Path:
+    """What a file is called without the suffix of gzip."""
+    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 def _of_classes(folder: pathlib.Path, table: TableFormat) -> pathlib.Path:

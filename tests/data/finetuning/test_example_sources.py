@@ -252,9 +252,14 @@ def test_a_split_of_different_files_is_refused(tmp_path, files):
 
 def test_shards_are_read_as_their_options_say(tmp_path):
     for number in range(2):
-        (tmp_path / f"train-{number}.csv").write_bytes(f"텍스트;label\n글{number};1\n".encode("cp949"))
+        content = f"텍스트;label\n글{number};1\n".encode("cp949")
+        (tmp_path / f"train-{number}.csv").write_bytes(content)
+        (tmp_path / f"dev-{number}.csv.gz").write_bytes(gzip.compress(content))
     table = TableFormat(encoding="cp949", rename={"텍스트": "text"})
-    assert list(read_texts(as_file(tmp_path, "train", table), table=table).texts) == ["글0", "글1"]
+    for role in ("train", "dev"):
+        assert list(read_texts(as_file(tmp_path, role, table), table=table).texts) == ["글0", "글1"]
+    (tmp_path / "dev-1.csv.gz").unlink()
+    assert list(read_texts(as_file(tmp_path, "dev", table), table=table).texts) == ["글0"]
 
 
 def test_a_damaged_data_set_is_named(tmp_path):
