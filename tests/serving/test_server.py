@@ -147,10 +147,13 @@ def test_headers_and_bodies_that_do_not_end_do_not_keep_their_connection(toy, mo
     assert 2 < with_server(toy, scenario, read_timeout=0.2)[0] < 60
 
 
-def test_an_answer_that_nobody_reads_does_not_keep_its_connection(toy, monkeypatch):
+@pytest.mark.parametrize(
+    ("bytes_per_second", "timeout", "is_complete"), [(1 << 26, 30, False), (1 << 14, 1, False), (1 << 14, 30, True)]
+)
+def test_an_answer_is_sent_as_long_as_its_client_reads(toy, monkeypatch, bytes_per_second, timeout, is_complete):
     monkeypatch.setattr(server, "CLIENT_SECONDS", 0.1)
-    monkeypatch.setattr(server, "BYTES_PER_SECOND", 1 << 26)  # the answer has 40 MB
-    body = json.dumps({"signature_name": "attention", "instances": ["a" * 2000]}).encode()
+    monkeypatch.setattr(server, "BYTES_PER_SECOND", bytes_per_second)  # the answer has 14 MB
+    body = json.dumps({"signature_name": "attention", "instances": ["a" * 1200]}).encode()
     head = b"POST /v1/models/task:predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body)
 
     def scenario(address, _):
@@ -162,8 +165,23 @@ def test_an_answer_that_nobody_reads_does_not_keep_its_connection(toy, monkeypat
                 size += len(piece)
         return size, int(re.search(rb"content-length: (\d+)", answer)[1])
 
-    (received, promised), _ = with_server(toy, scenario)
-    assert 0 < received < promised
+    (received, promised), _ = with_server(toy, scenario, timeout=timeout)
+    assert (received > promised) == is_complete  # with headers
+
+
+def test_a_request_waits_while_models_are_loaded(toy, monkeypatch):
+    sent, listen = [], server.listen
+
+    def listen_and_ask(*arguments):
+        listening = listen(*arguments)
+        request = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        sent.append(connect(f"127.0.0.1:{listening.getsockname()[1]}", request))
+        return listening
+
+    monkeypatch.setattr(server, "listen", listen_and_ask)
+    answer, _ = with_server(toy, lambda *_: sent[0].recv(12))
+    sent[0].close()
+    assert answer == b"HTTP/1.1 200"
 
 
 def test_a_request_may_take_longer_than_its_headers(toy, monkeypatch):
