@@ -25,6 +25,10 @@ from albert_tf.serving.server import serve
 from tests.conftest import ROOT
 from tests.serving.toy_server import ToyEngine, run, write_version
 
+# A request whose answer has 20 MB.
+LARGE = json.dumps({"signature_name": "attention", "instances": ["a" * 1200]}).encode()
+LARGE = b"POST /v1/models/task:predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(LARGE) + LARGE
+
 
 def with_server(folder, scenario, **options):
     """Runs a blocking function with the address of a server, in a thread, and returns its result and the lines."""
@@ -130,10 +134,12 @@ def connect(address, request):
         b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n",  # of headers that do not end
         b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n",
         b"POST /v1/models/none:predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n",
+        LARGE,  # whose answer nobody reads
     ],
 )
-def test_headers_and_bodies_that_do_not_end_do_not_keep_their_connection(toy, monkeypatch, request_):
+def test_what_does_not_end_does_not_keep_its_connection(toy, monkeypatch, request_):
     monkeypatch.setattr(server, "CLIENT_SECONDS", 0.3)
+    monkeypatch.setattr(server, "BYTES_PER_SECOND", 1 << 20)
 
     def scenario(address, _):
         with connect(address, request_) as connection:
@@ -152,12 +158,10 @@ def test_headers_and_bodies_that_do_not_end_do_not_keep_their_connection(toy, mo
 )
 def test_an_answer_is_sent_as_long_as_its_client_reads(toy, monkeypatch, bytes_per_second, timeout, is_complete):
     monkeypatch.setattr(server, "CLIENT_SECONDS", 0.1)
-    monkeypatch.setattr(server, "BYTES_PER_SECOND", bytes_per_second)  # the answer has 14 MB
-    body = json.dumps({"signature_name": "attention", "instances": ["a" * 1200]}).encode()
-    head = b"POST /v1/models/task:predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body)
+    monkeypatch.setattr(server, "BYTES_PER_SECOND", bytes_per_second)
 
     def scenario(address, _):
-        with connect(address, head + body) as connection:
+        with connect(address, LARGE) as connection:
             answer = connection.recv(1 << 12)
             time.sleep(2)
             size = len(answer)
