@@ -1,5 +1,6 @@
 """`albert-tf serve`: answers requests over HTTP."""
 
+import codecs
 import logging
 import os
 from pathlib import Path
@@ -98,10 +99,11 @@ def _import_server() -> ModuleType:
 
 def _api_key(file: Path | None) -> str | None:
     """The key in a file or, without one, in the environment; raises ValueError for one that no header can bring."""
-    key = os.environ.get(KEY_VARIABLE) if file is None else file.read_text("utf-8-sig", "replace")
-    if file is None and not key:
+    content = os.fsencode(os.environ.get(KEY_VARIABLE, "")) if file is None else file.read_bytes()
+    if file is None and not content:
         return None
-    key = (key or "").strip()
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    key = content.decode("utf-16" if is_utf16 else "utf-8-sig", "replace").strip()
     if not key or not (key.isascii() and key.isprintable()):
         raise ValueError(
             f"{file or KEY_VARIABLE} must have one line of ASCII letters, digits and signs, the key; write it anew."

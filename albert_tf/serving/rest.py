@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 import dataclasses
 import hmac
-import ipaddress
+import logging
 import pathlib
-import urllib.parse
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import numpy as np
 from starlette.applications import Starlette
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -19,7 +19,8 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from albert_tf.serving.errors import CODES, codes_of, message_of
+from albert_tf.serving.errors import CODES, QueueFullError, codes_of, message_of
+from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import CONTENT_TYPE, Metrics
 from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.tensor_json import dumps, format_predictions, parse_predict
@@ -27,6 +28,8 @@ from albert_tf.serving.versions import ServedModels, ServedVersion
 from albert_tf.tasks.outputs import TensorSpec
 
 PLAYGROUND = pathlib.Path(__file__).parent / "playground"
+_LARGE = 1 << 20  # bytes of an answer; smaller ones are never too many
+_PIECE = 1 << 16  # bytes of an answer that are sent at once
 _NO_KEY_NEEDED = ("/", "/playground.js", "/healthz", "/readyz")
 _PAGE_HEADERS = {
     "content-security-policy": "default-src 'none'; img-src data:; script-src 'self'; style-src 'unsafe-inline'; "
@@ -36,19 +39,18 @@ _PAGE_HEADERS = {
 }
 _PATHS = "Malformed request: models answer POST /v1/models/NAME:predict, and GET of /v1/models and /v1/models/NAME."
 _DTYPES = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT"}
+_logger = logging.getLogger(__name__)
 
 
-def make_app(
-    models: ServedModels, metrics: Metrics, options: ServerOptions, hosts: Collection[str] | None = None
-) -> Starlette:
-    """The application.
+class _NameConvertor(StringConvertor):
+    """A name that ends before the method."""
 
-    Args:
-        models: ServedModels.
-        metrics: Metrics.
-        options: ServerOptions.
-        hosts: names, besides IP addresses, for which requests are answered. None: all.
-    """
+    regex = "[^/:]+"
+
+
+def make_app(models: ServedModels, metrics: Metrics, options: ServerOptions, hosts: Hosts | None = None) -> Starlette:
+    """The application; it answers requests for all hosts if `hosts` is None."""
+    register_url_convertor("name", _NameConvertor())
     rest = _Rest(models, metrics, options)
     routes = [
         Route("/v1/models", rest.list_models),
@@ -58,7 +60,7 @@ def make_app(
         Route("/", lambda _: FileResponse(PLAYGROUND / "index.html", headers=_PAGE_HEADERS)),
         Route("/playground.js", lambda _: FileResponse(PLAYGROUND / "playground.js", headers=_PAGE_HEADERS)),
     ]
-    for path in ("/v1/models/{name}", "/v1/models/{name}/versions/{version}"):
+    for path in ("/v1/models/{name:name}", "/v1/models/{name:name}/versions/{version:name}"):
         routes.append(Route(f"{path}:predict", rest.predict, methods=["POST"]))
         routes.append(Route(f"{path}/metadata", rest.describe_signatures))
         routes.append(Route(path, rest.describe_status))
@@ -71,29 +73,17 @@ def make_app(
 class _Gate:
     """Refuses requests for other hosts, and those without the key."""
 
-    def __init__(self, app: ASGIApp, api_key: str | None, hosts: Collection[str] | None):
+    def __init__(self, app: ASGIApp, api_key: str | None, hosts: Hosts | None):
         self._app, self._api_key, self._hosts = app, api_key, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request, app = Request(scope, receive), self._app
-        # The server's address, and the page that sends the request: a page can make its name lead here, but no address.
-        urls = [f"http://{request.headers.get('host', '')}", *request.headers.getlist("origin")]
-        if others := [url for url in urls if not self._is_known(url)]:
-            message = (
-                f"{others[0][:100]!r} is not this server; if the name is yours, start it with --allowed-host NAME."
-            )
-            app = await _error(request, 403, message)
+        host, origins = request.headers.get("host", ""), request.headers.getlist("origin")
+        if self._hosts and (refusal := self._hosts.refusal(host, origins)):
+            app = await _error(request, 403, refusal)
         elif scope["path"] not in _NO_KEY_NEEDED and not self._has_key(request):
             app = await _error(request, 401, "The API key is missing or wrong.", {"www-authenticate": "Bearer"})
         await app(scope, receive, send)
-
-    def _is_known(self, url: str) -> bool:
-        name = ""
-        with contextlib.suppress(ValueError):
-            name = urllib.parse.urlsplit(url).hostname or ""
-            ipaddress.ip_address(name)
-            return True
-        return self._hosts is None or name in self._hosts
 
     def _has_key(self, request: Request) -> bool:
         if self._api_key is None:
@@ -108,6 +98,7 @@ class _Rest:
 
     def __init__(self, models: ServedModels, metrics: Metrics, options: ServerOptions):
         self.models, self.metrics, self.options = models, metrics, options
+        self.unread = 0  # bytes of answers that clients are still reading
 
     async def predict(self, request: Request) -> Response:
         """The outputs of a signature, by row or by name."""
@@ -115,7 +106,9 @@ class _Rest:
         body = await self._read_body(request)
         with self.metrics.measured(served.version.model, "predict"):
             answer = await _unless_disconnected(request, _predict(served, body))
-        return Response(answer, media_type="application/json")
+            if len(answer) > _LARGE and self.unread + len(answer) > 8 * self.options.max_answer:
+                raise QueueFullError(f"Clients are reading {self.unread:,} bytes of other answers; retry.")
+            return _Answer(answer, self)
 
     async def list_models(self, _: Request) -> Response:
         """The models, their engines and signatures."""
@@ -197,6 +190,28 @@ async def _unless_disconnected(request: Request, answer: Awaitable[bytes]) -> by
     finally:
         answering.cancel()
         leaving.cancel()
+
+
+class _Answer(Response):
+    """JSON that is sent in pieces, as fast as the client reads them, and counted as long."""
+
+    def __init__(self, body: bytes, rest: _Rest):
+        super().__init__(body, media_type="application/json")
+        self._rest = rest
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        timeout, size = self._rest.options.timeout, len(self.body)
+        self._rest.unread += size
+        try:
+            async with asyncio.timeout(timeout):
+                await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                for start in range(0, size, _PIECE):
+                    piece, has_more = self.body[start : start + _PIECE], start + _PIECE < size
+                    await send({"type": "http.response.body", "body": piece, "more_body": has_more})
+        except TimeoutError:  # the server closes the connection of an answer that is not complete
+            _logger.warning("A client did not read its answer of %d bytes within %g seconds.", size, timeout)
+        finally:
+            self._rest.unread -= size
 
 
 def _tensor_infos(specs: Mapping[str, TensorSpec]) -> dict[str, Any]:

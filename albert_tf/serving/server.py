@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import ipaddress
 import logging
 import os
 import socket
@@ -13,6 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from albert_tf.serving.batching import Batcher
 from albert_tf.serving.engine import load_engine
+from albert_tf.serving.hosts import Hosts, is_loopback
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.rest import make_app
@@ -20,9 +20,10 @@ from albert_tf.serving.versions import ModelRoot, ServedModels, why_not_served
 
 # Connections at a time: with the default size of bodies they hold at most 2 GiB.
 _MAX_CONNECTIONS = 512
-# Seconds for the headers of a request, and for what is left of a body after the answer; the answer may be read this
-# slowly. Longer than uvicorn lets idle connections live, so that these are closed in order.
-CLIENT_SECONDS, BYTES_PER_SECOND = 10, 1 << 17
+# Seconds for the headers of a request, and for what is left of a body after the answer. Longer than uvicorn lets idle
+# connections live, so that these are closed in order. What is sent of an answer, 128 KiB at most, may be read this
+# slowly besides.
+CLIENT_SECONDS, BYTES_PER_SECOND = 10, 1 << 12
 _logger = logging.getLogger(__name__)
 
 
@@ -38,10 +39,10 @@ async def serve(folder: str | os.PathLike, options: ServerOptions, announce: Cal
         ValueError: the folder has no model that can be loaded, or an address is taken.
     """
     with listen(options.host, options.port) as listening:  # a port that is taken is found before models are loaded
-        is_local = ipaddress.ip_address(listening.getsockname()[0]).is_loopback
-        if not is_local and options.api_key is None:
+        address = listening.getsockname()[0]
+        hosts = Hosts.of_server(address, options.allowed_hosts)
+        if not is_loopback(address) and options.api_key is None:
             _logger.warning("Anyone who can reach %s can use the models; set --api-key-file for a key.", options.host)
-        hosts = {"localhost", *map(str.lower, options.allowed_hosts)} if is_local or options.allowed_hosts else None
         metrics = Metrics()
         models = await _load_models(folder, options, metrics)
         config = uvicorn.Config(
@@ -129,6 +130,17 @@ class _TimedProtocol(H11Protocol):
         self._expect_request()
         super().on_response_complete()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._giving_up = self.loop.call_later(self._patience(), self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._giving_up.cancel()
+        super().resume_writing()
+
+    def _patience(self) -> float:
+        return CLIENT_SECONDS + self.transport.get_write_buffer_size() / BYTES_PER_SECOND
+
     def _expect_request(self) -> None:
         last = self.cycle
 
@@ -136,5 +148,4 @@ class _TimedProtocol(H11Protocol):
             if self.cycle is last:
                 self.transport.abort()
 
-        unread = self.transport.get_write_buffer_size()
-        self.loop.call_later(CLIENT_SECONDS + unread / BYTES_PER_SECOND, abort_if_late)
+        self.loop.call_later(self._patience(), abort_if_late)

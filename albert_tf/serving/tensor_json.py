@@ -17,6 +17,8 @@ from albert_tf.serving.errors import NotFoundError
 from albert_tf.tasks.outputs import TensorSpec
 
 DEFAULT_SIGNATURE = "serving_default"
+# Tokens or choices of a row: far more than a model has positions, and few enough not to exhaust the memory.
+MAX_COLUMNS = 4096
 _BASE64 = "b64"
 _INT32 = range(-(2**31), 2**31)
 _DTYPES = {"string": object, "int32": np.int32, "float32": np.float32}
@@ -111,6 +113,8 @@ def _array(name: str, values: Any, spec: TensorSpec) -> np.ndarray:
     if 0 in shape or any(wanted not in (None, size) for wanted, size in zip(spec.shape, shape)):
         wanted = [-1 if size is None else size for size in spec.shape]
         raise ValueError(f"`{name}` must have the shape {wanted}, and no size of 0. Received: {list(shape)}.")
+    if max(shape[1:], default=0) > MAX_COLUMNS:
+        raise ValueError(f"`{name}` must have at most {MAX_COLUMNS} columns. Received: {list(shape)}.")
     flat = values.reshape(-1, *values.shape[rank:])
     return np.array([_scalar(name, value, spec.dtype) for value in flat], _DTYPES[spec.dtype]).reshape(shape)
 

@@ -98,6 +98,8 @@ class ModelRoot:
                     self._report(folder, why_not_served(folder))
                 except PermissionError:  # such as of lost+found
                     self._report(folder, "the server may not read it")
+                except (OSError, ValueError) as error:  # such as of a link that leads to no file
+                    self._report(folder, str(error))
 
     def _report(self, folder: pathlib.Path, reason: str) -> None:
         if folder not in self._reported:

@@ -22,6 +22,8 @@ FILES += ("hub/encoder/saved_model.pb", "hub/preprocess/saved_model.pb")
         (["hub"], "does not take texts, like all modules for TF Hub; export it with --format saved_model."),
         ([".", "--api-key-file", "empty"], "empty must have one line of ASCII letters, digits and signs"),
         ([".", "--api-key-file", "accents"], "accents must have one line of ASCII letters, digits and signs"),
+        ([".", "--api-key-file", "utf-16-be"], "utf-16-be must have one line of ASCII letters, digits and signs"),
+        ([".", "--allowed-host", "models.example:80"], "must be a name without scheme and port"),
         ([".", "--api-key-file", "lines"], "lines must have one line of ASCII letters, digits and signs"),
     ],
 )
@@ -33,6 +35,7 @@ def test_what_cannot_be_served_is_one_sentence(tmp_path, monkeypatch, arguments,
     (tmp_path / "none_yet").mkdir()
     (tmp_path / "accents").write_text("cl\u00e9", "utf-8")
     (tmp_path / "lines").write_text("one\ntwo\n")
+    (tmp_path / "utf-16-be").write_bytes("key".encode("utf-16-be"))
     assert complaint in mistake("serve", *arguments)
 
 
@@ -41,6 +44,6 @@ def test_the_key_is_that_of_the_file_or_the_environment(tmp_path, monkeypatch):
     assert _api_key(None) is None
     monkeypatch.setenv(KEY_VARIABLE, "of the environment\n")
     assert _api_key(None) == "of the environment"
-    for encoding in ("utf-8", "utf-8-sig"):  # as editors of Windows write it
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):  # as editors and shells of Windows write it
         (tmp_path / "key").write_text("of the file\r\n", encoding)
         assert _api_key(tmp_path / "key") == "of the file"

@@ -25,6 +25,10 @@ from albert_tf.serving.server import serve
 from tests.conftest import ROOT
 from tests.serving.toy_server import ToyEngine, run, write_version
 
+# A request whose answer has 20 MB.
+LARGE = json.dumps({"signature_name": "attention", "instances": ["a" * 1200]}).encode()
+LARGE = b"POST /v1/models/task:predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(LARGE) + LARGE
+
 
 def with_server(folder, scenario, **options):
     """Runs a blocking function with the address of a server, in a thread, and returns its result and the lines."""
@@ -130,10 +134,12 @@ def connect(address, request):
         b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n",  # of headers that do not end
         b"GET /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n",
         b"POST /v1/models/none:predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n",
+        LARGE,  # whose answer nobody reads
     ],
 )
-def test_headers_and_bodies_that_do_not_end_do_not_keep_their_connection(toy, monkeypatch, request_):
+def test_what_does_not_end_does_not_keep_its_connection(toy, monkeypatch, request_):
     monkeypatch.setattr(server, "CLIENT_SECONDS", 0.3)
+    monkeypatch.setattr(server, "BYTES_PER_SECOND", 1 << 20)
 
     def scenario(address, _):
         with connect(address, request_) as connection:
@@ -147,14 +153,15 @@ def test_headers_and_bodies_that_do_not_end_do_not_keep_their_connection(toy, mo
     assert 2 < with_server(toy, scenario, read_timeout=0.2)[0] < 60
 
 
-def test_an_answer_that_nobody_reads_does_not_keep_its_connection(toy, monkeypatch):
+@pytest.mark.parametrize(
+    ("bytes_per_second", "timeout", "is_complete"), [(1 << 26, 30, False), (1 << 14, 1, False), (1 << 14, 30, True)]
+)
+def test_an_answer_is_sent_as_long_as_its_client_reads(toy, monkeypatch, bytes_per_second, timeout, is_complete):
     monkeypatch.setattr(server, "CLIENT_SECONDS", 0.1)
-    monkeypatch.setattr(server, "BYTES_PER_SECOND", 1 << 26)  # the answer has 40 MB
-    body = json.dumps({"signature_name": "attention", "instances": ["a" * 2000]}).encode()
-    head = b"POST /v1/models/task:predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body)
+    monkeypatch.setattr(server, "BYTES_PER_SECOND", bytes_per_second)
 
     def scenario(address, _):
-        with connect(address, head + body) as connection:
+        with connect(address, LARGE) as connection:
             answer = connection.recv(1 << 12)
             time.sleep(2)
             size = len(answer)
@@ -162,8 +169,23 @@ def test_an_answer_that_nobody_reads_does_not_keep_its_connection(toy, monkeypat
                 size += len(piece)
         return size, int(re.search(rb"content-length: (\d+)", answer)[1])
 
-    (received, promised), _ = with_server(toy, scenario)
-    assert 0 < received < promised
+    (received, promised), _ = with_server(toy, scenario, timeout=timeout)
+    assert (received > promised) == is_complete  # with headers
+
+
+def test_a_request_waits_while_models_are_loaded(toy, monkeypatch):
+    sent, listen = [], server.listen
+
+    def listen_and_ask(*arguments):
+        listening = listen(*arguments)
+        request = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        sent.append(connect(f"127.0.0.1:{listening.getsockname()[1]}", request))
+        return listening
+
+    monkeypatch.setattr(server, "listen", listen_and_ask)
+    answer, _ = with_server(toy, lambda *_: sent[0].recv(12))
+    sent[0].close()
+    assert answer == b"HTTP/1.1 200"
 
 
 def test_a_request_may_take_longer_than_its_headers(toy, monkeypatch):

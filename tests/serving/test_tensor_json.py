@@ -89,6 +89,7 @@ def test_rows_and_columns_are_read(body, signature, expected):
         ({"instances": [1]}, TOKENS, "must be a list of lists of integers"),
         ({"instances": [[1.5]]}, TOKENS, "integers of 32 bits. Received: 1.5"),
         ({"instances": [[2**31]]}, TOKENS, "Received: 2147483648"),
+        ({"instances": [[1] * 4097]}, TOKENS, "at most 4096 columns. Received: [1, 4097]"),
         ({"instances": [[]]}, TOKENS, "no size of 0. Received: [1, 0]"),
         ({"instances": ["1"]}, NUMBERS, "`x` must contain numbers"),
     ],

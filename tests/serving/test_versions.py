@@ -80,13 +80,15 @@ def test_what_is_incomplete_or_has_a_bad_name_is_logged_once(tmp_path, caplog):
     for file in ("weights/config.json", "weights/model.safetensors", "phones/1/model.tflite", "data/train.tsv"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).touch()
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "config.json").symlink_to("gone")
     root = ModelRoot(tmp_path)
     for _ in range(2):
         assert {name: [version.number for version in versions] for name, versions in root.scan().items()} == {
             "task": [1]
         }
     assert sorted(message.split(" is ")[0].rpartition("/")[2] for message in caplog.messages) == [
-        *("2", "3", "bad name", "data", "phones", "weights")
+        *("2", "3", "bad name", "data", "links", "phones", "weights")
     ]
     weights = tmp_path / "weights"
     cure = f"it holds weights; export it first: albert-tf export {weights} --name weights."

@@ -6,7 +6,7 @@ import copy
 import functools
 import pathlib
 import time
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from albert_tf.inference.signatures import Signature
 from albert_tf.serving.batching import Batcher
+from albert_tf.serving.hosts import Hosts
 from albert_tf.serving.metrics import Metrics
 from albert_tf.serving.options import ServerOptions
 from albert_tf.serving.rest import make_app
@@ -121,7 +122,7 @@ def write_version(model: pathlib.Path, number: int | str, content: str = "{}") -
 
 @contextlib.asynccontextmanager
 async def toy_server(
-    root: pathlib.Path, engine: Any = None, hosts: Collection[str] | None = None, **options
+    root: pathlib.Path, engine: Any = None, hosts: Hosts | None = None, **options
 ) -> AsyncIterator[SimpleNamespace]:
     """A client of a server in this event loop, its models and its engine."""
     engine, metrics, options = engine or ToyEngine(), Metrics(), ServerOptions(**options)
