@@ -24,6 +24,7 @@ __all__ = [
     "layers_within",
     "model_supports_jit",  # whether XLA can compile a model, as `jit_compile="auto"` asks
     "moving_averages",
+    "reshape_variable",
     "set_direction",
     "show_in_summary",
     "track",
@@ -103,6 +104,14 @@ def track(owner: keras.layers.Layer, layer: keras.layers.Layer) -> None:
     """Puts a layer into the owner's `tf.train.Checkpoint` under its name; it would overlook those in nested lists."""
     if keras.backend.backend() == "tensorflow":
         owner._track_trackable(layer, layer.name)
+
+
+def reshape_variable(owner: keras.layers.Layer, variable: Any, value: Any) -> None:
+    """Gives a layer's variable a value of another shape; it keeps its place among the weights."""
+    owner._post_untrack_variable(variable)
+    variable._shape = tuple(value.shape)
+    variable._initialize(keras.ops.convert_to_tensor(value, dtype=variable.dtype))
+    owner._post_track_variable(variable)
 
 
 # === Optimizers ===

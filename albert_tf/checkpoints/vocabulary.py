@@ -8,7 +8,7 @@ from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.config import AlbertConfig
 
 # The arrays with a row or a value for each piece.
-_PATHS = ("encoder/embeddings/word_embeddings", "masked_lm/output_bias")
+PATHS = ("encoder/embeddings/word_embeddings", "masked_lm/output_bias")
 
 
 def with_vocabulary(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
@@ -20,14 +20,19 @@ def with_vocabulary(checkpoint: Checkpoint, config: AlbertConfig) -> Checkpoint:
     old, new = checkpoint.config.vocab_size, config.vocab_size
     if new == old:
         return checkpoint
+    arrays = checkpoint.arrays
+    grown = with_more({path: arrays[path] for path in PATHS if path in arrays and len(arrays[path]) == old}, old, new)
+    return dataclasses.replace(checkpoint, config=checkpoint.config.replace(vocab_size=new), arrays={**arrays, **grown})
+
+
+def with_more(arrays: dict[str, np.ndarray], old: int, new: int) -> dict[str, np.ndarray]:
+    """Arrays with a row for each piece, for more pieces; raises ValueError if these are fewer."""
     if isinstance(new, bool) or not isinstance(new, int) or new < old:
         raise ValueError(
             f"The new vocabulary size must be an integer of at least {old}, the model's own `vocab_size`, or ids would "
             f"lose their rows. Received: {new!r}; pass len(tokenizer), of the model's own tokenizer with added tokens."
         )
-    arrays = checkpoint.arrays
-    grown = {path: with_rows(arrays[path], new) for path in _PATHS if path in arrays and len(arrays[path]) == old}
-    return dataclasses.replace(checkpoint, config=checkpoint.config.replace(vocab_size=new), arrays={**arrays, **grown})
+    return {path: with_rows(array, new) for path, array in arrays.items()}
 
 
 def with_rows(table: np.ndarray, count: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import re
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,18 @@ from albert_tf.models.inputs import (
     as_arrays,
     check_inputs,
     check_labels,
+    class_factors,
     class_weights_by_id,
+    has_several_labels,
     is_overridden,
 )
 from albert_tf.models.texts import (
+    EncodedBatches,
     TextBatches,
     columns_of,
     in_batches,
     is_table,
+    not_texts,
     one_batch,
     see_columns,
     texts_of,
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class _Checks:
-    """Checks the data of one call of `fit`, `evaluate` or `predict`.
+    """Checks the data of one call of `fit`, `evaluate` or `predict`; batches of a generator as they are drawn.
 
     Texts in datasets become inputs as they are drawn; the call says at its end how many were cut or empty.
     """
@@ -60,12 +65,30 @@ class _Checks:
             raise self._error from None
         report(self._counts)
 
-    def data(self, x, y=None, weights=None) -> tuple[Any, Any, Any]:
-        """Checks what can be checked before the first step; returns inputs, labels and weights for Keras."""
+    def data(self, x, y=None, weights=None, class_weight=None, shuffle=False) -> tuple[Any, Any, Any]:
+        """Checks what can be checked now; returns inputs, labels and weights for Keras.
+
+        Args:
+            x, y, weights: the data, as in `fit`.
+            class_weight: None, or weights of classes that are made to those of arrays.
+            shuffle: whether batches of a PyDataset come in another order in each epoch.
+        """
         if isinstance(x, dict | list | tuple | str) or hasattr(x, "__array__") or keras.ops.is_tensor(x):
-            return self._batch(x, y, weights)
+            x, y, weights = self._batch((x, y, weights))
+            return x, y, weights if class_weight is None else class_factors(self._model, y, class_weight)
+        if class_weight is not None:
+            raise _without_class_weight(class_weight, f"a {type(x).__name__}")
         if isinstance(x, TextBatches):
             x = self._model.data_of(x)
+        elif isinstance(x, types.GeneratorType):
+            check = self._noted(self._drawn)
+            x = (check(batch) for batch in x)
+        elif isinstance(x, keras.utils.PyDataset):
+            if self._columns(x[0]) is None:
+                self._batch(x[0])
+            else:
+                x = self._model.data_of(EncodedBatches(x, self._noted(self._packed), shuffle))
+                self._counts = TextCounts()  # without the first batch, which has shown the types
         elif hasattr(x, "element_spec") and all(hasattr(spec, "dtype") for spec in keras.tree.flatten(x.element_spec)):
             x = self._dataset(x)
         return x, y, weights
@@ -77,7 +100,12 @@ class _Checks:
         x, y, weights = self.data(*data)
         return (x, y) if weights is None else (x, y, weights)
 
-    def _batch(self, x, y=None, weights=None) -> tuple[Any, Any, Any]:
+    def _columns(self, batch) -> list[list[Any]] | None:
+        """The texts of a batch."""
+        return columns_of(self._model, _unpacked(batch)[0])
+
+    def _batch(self, batch) -> tuple[Any, Any, Any]:
+        x, y, weights = _unpacked(batch)
         if (columns := columns_of(self._model, x)) is not None:
             x, y = self._inputs(*columns), self._ids(y)
         elif is_table(y):
@@ -86,6 +114,15 @@ class _Checks:
             x, sizes = check_inputs(self._model, x)
             y = check_labels(self._model, y, sizes) if self._labelled else y
         return x, y, as_arrays(weights)
+
+    def _packed(self, batch) -> tuple:
+        x, y, weights = self._batch(batch)
+        return (x,) if y is None else (x, y) if weights is None else (x, y, weights)
+
+    def _drawn(self, batch) -> tuple:
+        if self._columns(batch) is not None:  # Keras would take the length of the first batches for that of all
+            raise not_texts(self._model, batch, "a generator; pass a list or a PyDataset")
+        return self._packed(batch)
 
     def _inputs(self, *columns) -> Any:
         see_columns(self._model, len(columns), self._is_training)
@@ -111,12 +148,12 @@ class _Checks:
             lambda spec: np.empty([size or 0 for size in spec.shape], object) if spec.dtype == "string" else spec,
             dataset.element_spec,
         )
-        x, y, _ = keras.utils.unpack_x_y_sample_weight(spec)
-        if columns_of(self._model, x) is None:
-            self._batch(*keras.utils.unpack_x_y_sample_weight(dataset.element_spec))
+        if self._columns(spec) is None:
+            self._batch(dataset.element_spec)
             return dataset
         from albert_tf.data.encoded_dataset import encoded_dataset
 
+        y = _unpacked(spec)[1]
         if self._labelled and not isinstance(y, np.ndarray):
             check_labels(self._model, y, {})
         width = [self._model.num_labels] if getattr(self._model, "problem", "") == "multi_label" else []
@@ -135,6 +172,20 @@ class _Checks:
         return call
 
 
+def _unpacked(batch) -> tuple[Any, Any, Any]:
+    """Inputs, labels and weights of a batch; a list of strings is one of texts alone."""
+    is_texts = isinstance(batch, list) and any(isinstance(text, str) for text in batch)
+    return keras.utils.unpack_x_y_sample_weight((batch,) if is_texts else batch)
+
+
+def _without_class_weight(class_weight, received: str) -> ValueError:
+    return ValueError(
+        f"`class_weight` of several labels must go with arrays or texts, without `validation_split`. Received: "
+        f"class_weight={class_weight} and {received}; pass `validation_data`, or `sample_weight`: one per row, or one "
+        "per label."
+    )
+
+
 def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., Any]:
     """A method of `keras.Model` that checks its data first, and makes batches of texts."""
     signature = inspect.signature(method)
@@ -147,8 +198,8 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
         named = signature.bind(self, *args, **kwargs).arguments
         others = named.pop("kwargs", {})
         named = {name: value for name, value in {**named, **others}.items() if name != "self"}
-        if named.get("class_weight") is not None:
-            named["class_weight"] = class_weights_by_id(self, named["class_weight"])
+        if class_weight := class_weights_by_id(self, named.pop("class_weight", None), named.get("sample_weight")):
+            named["class_weight"] = class_weight
         texts = columns_of(self, named.get("x"))
         if texts is not None and step != "train_step":
             see_columns(self, len(texts), is_training=False)
@@ -158,12 +209,19 @@ def _with_checked_data(method: Callable[..., Any], step: str) -> Callable[..., A
             named = in_batches(self, named, method.__name__)
         data = named.pop("x", None)
         rest = [named.pop(name, None) for name in ("y", "sample_weight")]
+        if has_several_labels(self) and (class_weight := named.pop("class_weight", None)):
+            if named.get("validation_split"):
+                raise _without_class_weight(class_weight, f"validation_split={named['validation_split']}")
+            rest.append(class_weight)
         with _Checks(self, step) as checks:
             if named.get("validation_data") is not None:
                 named["validation_data"] = checks.validation_data(named["validation_data"])
-            x, y, weights = checks.data(data, *rest)
+            is_fit = method.__name__ == "fit"
+            x, y, weights = checks.data(data, *rest, shuffle=is_fit and named.get("shuffle", True))
             if weights is not None:
                 named["sample_weight"] = weights
+            if is_fit and x is not data and isinstance(data, keras.utils.PyDataset):
+                named["shuffle"] = False  # it is done by then
             if not is_labelled and isinstance(x, dict) and not any(map(len, x.values())):
                 return keras.Model.predict_on_batch(self, x)  # `predict` of Keras fails without a batch
             if texts is not None and step == "train_step":

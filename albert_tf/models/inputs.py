@@ -3,9 +3,11 @@
 | data                                                           | validated                                          |
 |----------------------------------------------------------------|----------------------------------------------------|
 | arrays, lists, tables, eager tensors in host memory            | everything, all rows, before the first step        |
+| a Python generator, a `keras.utils.PyDataset` of texts         | everything, each batch as it is drawn              |
+| a `keras.utils.PyDataset`                                      | everything, in its first batch                     |
 | a `tf.data.Dataset`                                            | names, types and shapes, from its `element_spec`   |
 | symbolic tensors and tensors in an accelerator's memory        | names, types and shapes                            |
-| a generator, another loader, a user's own train_step           | names, types and shapes, when the model is called  |
+| a distributed dataset, another loader, a user's own train_step | names, types and shapes, when the model is called  |
 
 In the last three rows reading values would stall an accelerator. There, ids out of range make the outputs NaN
 (`layers/embeddings.py`); on a CPU they are an error of TensorFlow. Sample weights are not validated.
@@ -114,14 +116,17 @@ def check_labels(model, labels, sizes: Mapping[str, int | None]):
     return arrays["labels"] if is_single else arrays
 
 
-def class_weights_by_id(model, class_weight: Mapping[Any, float]) -> dict[int, float]:
+def class_weights_by_id(model, class_weight, sample_weight=None) -> dict[int, float] | None:
     """Weights of classes by their ids, given by ids or by names; raises ValueError for others."""
+    if class_weight is None:
+        return None
     ids: dict[Any, int] = {name: index for index, name in enumerate(getattr(model, "labels", ()))}
-    fields = list(model.label_fields().values())
-    if len(fields) > 1 or any(field.axes != "B" or field.is_real for field in fields):  # Keras would weigh others
+    is_number = getattr(model, "problem", "") == "regression"
+    if is_number or sample_weight is not None or not isinstance(class_weight, Mapping):
+        wanted = "None for numbers" if is_number else "a dict, by ids or names of classes, without `sample_weight`"
         raise ValueError(
-            f"`class_weight` must be None unless each row has one class. Received: class_weight={class_weight!r}; pass "
-            "`sample_weight`: one per row, or one per label of a row."
+            f"`class_weight` must be {wanted}. Received: class_weight={class_weight!r}, and "
+            f"{'no' if sample_weight is None else 'some'} sample weights; if both are meant, multiply them."
         )
     weights = dict.fromkeys(range(len(ids)), 1.0)
     for key, weight in class_weight.items():
@@ -129,8 +134,41 @@ def class_weights_by_id(model, class_weight: Mapping[Any, float]) -> dict[int, f
         if not is_id and key not in ids:
             cure = nearest(str(key), ids, otherwise=f"; {_class_ids(model)}.")
             raise ValueError(f"`class_weight` must be of the model's classes. Received: {key!r}{cure}")
+        if not isinstance(weight, int | float | np.number) or not 0 <= weight < float("inf"):
+            raise ValueError(f"`class_weight` must be numbers from 0. Received: {weight!r} for {key!r}.")
         weights[int(key) if is_id else ids[key]] = float(weight)
     return weights
+
+
+def has_several_labels(model) -> bool:
+    """Whether rows have several labels, each with a weight of its own."""
+    return len(model.label_fields().get("labels", Field("B")).axes) > 1
+
+
+def class_factors(model, labels, class_weight: Mapping[int, float]) -> np.ndarray:
+    """Sample weights of labels by the weights of their classes, 1 for those without.
+
+    Returns:
+        float32 [B], for labels of tokens [B, L], for decisions about several labels [B, C].
+    """
+    if has_several_labels(model) and model.loss is not None:
+        raise ValueError(
+            f"`class_weight` of several labels must go with the model's own loss. Received: loss={model.loss!r}; leave "
+            "`loss` out of compile, or pass `sample_weight`."
+        )
+    if isinstance(labels, Mapping | tuple):
+        raise ValueError(f"`class_weight` must be None for several outputs. Received: {class_weight}.")
+    labels, table = np.asarray(labels), np.ones(max(class_weight, default=0) + 1, "float32")
+    table[list(class_weight)] = list(class_weight.values())
+    axes = model.label_fields().get("labels", Field("B")).axes
+    if axes == "BC":
+        return np.broadcast_to(table, labels.shape)
+    if axes == "B":
+        labels = labels.reshape(len(labels), -1)
+        labels = labels[:, 0] if labels.shape[1] == 1 else labels.argmax(1)  # one-hot
+    labels = np.rint(labels).astype(int)
+    is_class = (labels >= 0) & (labels < len(table))
+    return np.where(is_class, table[np.where(is_class, labels, 0)], np.float32(1))
 
 
 def only(fields: Fields, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""Models in files: `from_pretrained` and `save_pretrained`."""
+"""Models in files: `from_pretrained`, `save_pretrained`, and more rows for more tokens."""
 
 import pathlib
 from typing import TYPE_CHECKING, Any, Self
 
 import keras
 
+from albert_tf.keras_internals import layers_within, reshape_variable
 from albert_tf.models.training import TrainableModel
 from albert_tf.models.variable_paths import weights_by_path
 
@@ -78,6 +79,35 @@ class PretrainedModel(TrainableModel):
         restore_settings(model, path, given=kwargs)
         assign(model.matching(checkpoint, new_head), model.variables_by_path(), new_head=new_head)
         return model
+
+    def resize_token_embeddings(self, new_num_tokens: int) -> None:
+        """Adds rows for tokens that were added to the vocabulary, as `from_pretrained(vocab_size=...)` does.
+
+        Args:
+            new_num_tokens: int. The new `vocab_size`, `len(tokenizer)`.
+
+        Raises:
+            ValueError: there would be fewer rows than now, or the model was compiled already.
+        """
+        from albert_tf.checkpoints.vocabulary import PATHS, with_more
+
+        weights = weights_by_path(self, self.root)
+        tables = {path: keras.ops.convert_to_numpy(weights[path][0]) for path in PATHS if path in weights}
+        tables = with_more(tables, self.config.vocab_size, new_num_tokens)
+        if self.compiled:
+            raise ValueError(
+                "The vocabulary must be resized before the model is compiled, because the optimizer has a state for "
+                "each row; resize it first, or load the weights with from_pretrained(folder, vocab_size=...)."
+            )
+        with self.strategy_scope():
+            for path, table in tables.items():
+                variable, layer = weights[path]
+                reshape_variable(layer, variable, table)
+        config = self.config.replace(vocab_size=new_num_tokens)
+        for layer in (self, *layers_within(self)):
+            if hasattr(layer, "config"):
+                layer.config = config
+        self.predict_function = None  # it reads the former rows
 
     def head_settings(self) -> dict[str, Any]:
         """Entries of `config.json` that describe the head."""

@@ -96,6 +96,11 @@ class AlbertForSentenceEmbedding(AlbertBase):
         self.pooling, self.objective, self.normalize = pooling, objective, bool(normalize)
         self.dense_size, self.dense_activation = dense_size, dense_activation
         self.max_length = config.max_position_embeddings if max_length is None else max_length
+        if isinstance(max_length, bool) or not 3 <= self.max_length <= config.max_position_embeddings:
+            raise ValueError(
+                f"`max_length` must be an integer from 3 to max_position_embeddings={config.max_position_embeddings}. "
+                f"Received: max_length={max_length!r}."
+            )
         self.encoder = AlbertEncoder(config, add_pooling_layer=False, name="encoder", dtype=self.dtype_policy)
         self.dense = None
         if dense_size is not None:

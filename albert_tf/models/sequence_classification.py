@@ -30,8 +30,8 @@ class AlbertForSequenceClassification(NamedClassifier):
 
     `fit` takes `(inputs, labels)` and minimises the mean loss of the problem; `compile(loss=..., metrics=...)` replaces
     it by losses and metrics on `logits`. With a `preprocessor`, `fit`, `evaluate`, `predict` and methods for one batch
-    also take texts or `(texts, pairs)`, in batches of a `tf.data.Dataset` too, and names of `labels`, where a text
-    has several a list of them. `class_weight` takes names or ids of the classes of texts with one label each.
+    also take texts or `(texts, pairs)`, in batches of a `tf.data.Dataset` or a PyDataset too, and names of `labels`,
+    where a text has several a list of them. `class_weight` takes names or ids, and weighs training alone.
 
     - `"classification"`, one label per text: labels int [B], cross entropy.
     - `"multi_label"`, any number of labels per text: labels [B, num_labels] of 0 and 1, mean binary cross entropy. The

@@ -6,8 +6,8 @@ Letters: N texts, B batch, L sequence, C classes.
 import itertools
 import math
 import random
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -17,7 +17,7 @@ from albert_tf.data.finetuning.encoded import MAX_TOKENS, EncodedTexts, check_pa
 from albert_tf.data.finetuning.text_counts import report_together
 from albert_tf.files.json import nearest
 from albert_tf.layers.kernels import runs_on_cpu
-from albert_tf.models.inputs import as_arrays, check_labels
+from albert_tf.models.inputs import as_arrays, check_labels, class_factors
 from albert_tf.models.preprocessor import Preprocessor
 
 _BATCH_SIZE = 32  # Keras' own default
@@ -42,7 +42,7 @@ def columns_of(model: Any, x: Any) -> list[list[Any]] | None:
     if len(columns) == 1 + is_pair:
         return columns
     if _holds_texts(x):
-        raise _not_texts(model, x)
+        raise not_texts(model, x)
     return None
 
 
@@ -55,7 +55,7 @@ def see_columns(model: Any, columns: int, is_training: bool) -> None:
         check_pairs(settings["pair_column"] is not None, columns > 1)
 
 
-def _not_texts(model: Any, x: Any) -> ValueError:
+def not_texts(model: Any, x: Any, received: str = "") -> ValueError:
     """The error for texts that are in another form than those that a model takes."""
     if isinstance(x, str | bytes):
         received = "one text; pass [text]"
@@ -63,11 +63,11 @@ def _not_texts(model: Any, x: Any) -> ValueError:
         received = "a table; pass one of its columns"
     elif getattr(x, "shape", None) == ():
         received = "a dataset of single texts; pass dataset.batch(32)"
-    else:
+    elif not received:
         received = f"a {type(x).__name__}; pass texts in that form"
     wanted = "a list of texts" if model.max_columns == 1 else "a list of texts, or (texts, pairs)"
     return ValueError(
-        f"{type(model).__name__} takes {wanted}; as lists, columns or batches of a tf.data.Dataset; or "
+        f"{type(model).__name__} takes {wanted}; as lists, columns, batches of a tf.data.Dataset or of a PyDataset; or "
         f"what `tokenizer(texts)` returns. Received: {received}."
     )
 
@@ -176,6 +176,36 @@ class TextBatches(keras.utils.PyDataset):
         return {"logits": encoded.joined(outputs["logits"], model.preprocessor.windows, model.problem)}
 
 
+class EncodedBatches(keras.utils.PyDataset):
+    """Batches of a PyDataset with texts, as inputs.
+
+    Args:
+        batches: the PyDataset.
+        encode: makes a batch of inputs of a batch of texts.
+        is_shuffled: bool. Whether batches come in another order in each epoch, as Keras does with a finite PyDataset.
+    """
+
+    def __init__(self, batches: keras.utils.PyDataset, encode: Callable[[Any], tuple[Any, ...]], is_shuffled: bool):
+        super().__init__(batches.workers, batches.use_multiprocessing, batches.max_queue_size)
+        self._batches, self._encode, self._is_shuffled = batches, encode, is_shuffled
+        self._order: list[int] | None = None
+
+    @property
+    def num_batches(self) -> int | None:
+        return self._batches.num_batches
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        return self._encode(self._batches[index if self._order is None else self._order[index]])
+
+    def on_epoch_begin(self) -> None:
+        self._batches.on_epoch_begin()
+        if self._is_shuffled and self.num_batches is not None:
+            self._order = random.sample(range(self.num_batches), self.num_batches)
+
+    def on_epoch_end(self) -> None:
+        self._batches.on_epoch_end()
+
+
 @report_together()
 def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, Any]:
     """The arguments of `fit`, `evaluate` or `predict` by name, with TextBatches in the place of texts and labels."""
@@ -208,7 +238,8 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
         examples = _Examples(model.preprocessor.encode(model, columns))
         rows = np.arange(len(examples.encoded))  # more than texts if there are windows
         return {**arguments, "x": _for_scores(examples, rows, given, arguments.get("steps"), limit)}
-    examples = _labelled(model, columns, *(arguments.pop(name, None) for name in ("y", "sample_weight")))
+    y, weights, class_weight = (arguments.pop(name, None) for name in ("y", "sample_weight", "class_weight"))
+    examples = _labelled(model, columns, y, weights)
     if method == "evaluate":
         return {**arguments, "x": _for_scores(examples, rows, given, arguments.get("steps"))}
     order = "shuffled" if arguments.get("shuffle", True) else "unchanged"
@@ -222,6 +253,9 @@ def in_batches(model: Any, arguments: dict[str, Any], method: str) -> dict[str, 
                 f"{fraction} of {len(columns[0])} texts."
             )
         arguments["validation_data"] = _for_scores(examples, held_out, *held_out_options)
+    if class_weight is not None:
+        (labels,) = examples.labels
+        examples = replace(examples, labels=(labels, class_factors(model, labels, class_weight)))
     size = _batch_size(len(rows), given, arguments.get("steps_per_epoch"))
     return {**arguments, "x": TextBatches(examples, rows, size, order)}
 

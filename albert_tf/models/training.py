@@ -205,6 +205,7 @@ class TrainableModel(CheckedModel):
             return callbacks
         from albert_tf.training_step import QueuedCallbacks
 
+        epochs = min(epochs, keras.config.max_epochs() or epochs)  # by which `fit` is limited for debugging
         bar = {"add_progbar": verbose != 0, "verbose": verbose, "epochs": epochs, "steps": None}
         return QueuedCallbacks(callbacks, model=self, add_history=method == "fit", **bar)
 

@@ -1,5 +1,9 @@
 """Batches of texts as a dataset, without the autotuning of tf.data."""
 
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -13,8 +17,13 @@ def dataset_of(batches: keras.utils.PyDataset) -> tf.data.Dataset:
         tf.nest.map_structure(lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), inputs),
         *tf.nest.map_structure(lambda array: tf.TensorSpec([None, *array.shape[1:]], array.dtype), labels),
     )
-    count = len(batches)
-    dataset = tf.data.Dataset.from_generator(
-        lambda: map(batches.__getitem__, range(count)), output_signature=signature
-    ).apply(tf.data.experimental.assert_cardinality(count))
+
+    def epoch() -> Iterator[Any]:
+        batches.on_epoch_begin()
+        yield from map(batches.__getitem__, itertools.count() if count is None else range(count))
+        batches.on_epoch_end()
+
+    dataset, count = tf.data.Dataset.from_generator(epoch, output_signature=signature), batches.num_batches
+    if count is not None:
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))
     return without_autotuning(dataset.prefetch(PREFETCHED_BATCHES))

@@ -244,6 +244,15 @@ def test_a_dataset_is_checked_by_its_spec(models, data, message):
         models["texts"].fit(data, shuffle=False, verbose=0)
 
 
+def test_a_generator_is_checked_batch_by_batch(models):
+    def batches():
+        for number in range(6):
+            yield TEXTS if number < 5 else changed(IDS, 50), LABELS
+
+    with pytest.raises(ValueError, match=VOCABULARY.format(50)):
+        models["texts"].fit(batches(), shuffle=False, verbose=0)
+
+
 def test_none_from_a_generator_is_a_missing_input(models):
     def batches(inputs):
         yield from [(inputs, LABELS, np.ones(ROWS))] * 3
@@ -257,10 +266,23 @@ def test_none_from_a_generator_is_a_missing_input(models):
     assert losses[0] == pytest.approx(models["texts"].evaluate(without, LABELS, verbose=0)[0], abs=1e-6)
 
 
-def test_a_generator_is_checked_when_the_model_is_called(models):
-    batches = (batch for batch in [(with_text("attention_masks", MASK), LABELS)] * 2)
-    with pytest.raises(ValueError, match=r"not an input .*; did you mean 'attention_mask'"):
-        models["texts"].evaluate(batches, verbose=0)
+class Batches(keras.utils.PyDataset):
+    def __init__(self, labels):
+        super().__init__()
+        self.labels = labels
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index):
+        return TEXTS, self.labels
+
+
+def test_a_py_dataset_is_checked_by_its_first_batch(models):
+    with pytest.raises(ValueError, match=rf"{OF_TWO}2 at \[1\]; number the classes from 0"):
+        models["texts"].evaluate(Batches(LABELS + 1), verbose=0)
+    found = models["texts"].evaluate(Batches(LABELS), verbose=0)
+    assert found == pytest.approx(models["texts"].evaluate(TEXTS, LABELS, verbose=0), abs=1e-6)
 
 
 def test_inputs_in_order_from_a_dataset_with_weights(models):

@@ -84,3 +84,15 @@ def test_callbacks_know_the_number_of_steps(capsys):
         "cross_entropy",
         "accuracy",
     }
+
+
+def test_epochs_that_keras_limits_are_what_callbacks_see():
+    model, steps = AlbertForSequenceClassification(CONFIG, num_labels=2), Steps()
+    model.compile("sgd", run_eagerly=True)
+    keras.config.set_max_epochs(1)
+    try:
+        with pytest.warns(UserWarning, match="Limiting epochs to 1"):
+            model.fit(make_inputs(2), np.zeros(2, "int32"), epochs=3, callbacks=[steps], verbose=0)
+    finally:
+        keras.config.set_max_epochs(None)
+    assert steps.params["epochs"] == 1

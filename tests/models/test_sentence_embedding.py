@@ -213,6 +213,8 @@ def test_wrong_arguments_and_rows():
         AlbertForSentenceEmbedding(config, objective="cosine")
     with pytest.raises(ValueError, match="`pooling` must be one of mean, cls, max, mean_sqrt_len"):
         AlbertForSentenceEmbedding(config, pooling="last")
+    with pytest.raises(ValueError, match="`max_length` must be an integer from 3 to max_position_embeddings=512"):
+        AlbertForSentenceEmbedding(config, max_length=1000)
     model = AlbertForSentenceEmbedding(config, objective="triplet")
     model.compile("sgd")
     with pytest.raises(ValueError, match="Rows must have 3 texts for the objective 'triplet'"):

@@ -180,12 +180,23 @@ def test_class_weights_by_name_weigh_training_alone(held_out, tokenizer):
     )
     assert_equal(found, expected)
     assert abs(found[1] - plain[1]) > 0.1  # cross_entropy; accuracy is the first
-    with pytest.raises(ValueError, match="at the same time"):
-        make(tokenizer).fit(TEXTS, NAMES, sample_weight=np.ones(41), class_weight={0: 1.0})
 
 
 LISTS = [[LABELS[1 - label]] if index % 3 else [] for index, label in enumerate(IDS)]
 OF_LISTS = np.stack([[int(name in row) for name in LABELS] for row in LISTS])
+
+
+def test_class_weights_of_several_labels(tokenizer):
+    factors = np.tile([3.0, 0.5], (41, 1))
+    expected = make(tokenizer, problem="multi_label").train_on_batch(by_hand(tokenizer), OF_LISTS, factors)
+    for inputs, labels in ((TEXTS, LISTS), (by_hand(tokenizer), OF_LISTS)):
+        model, weights = make(tokenizer, problem="multi_label"), {"bad": 3, 1: 0.5}
+        assert_equal(model.train_on_batch(inputs, labels, class_weight=weights), expected)
+    found, expected = (
+        steps(make(tokenizer, problem="multi_label"), TEXTS, LISTS, shuffle=False, **options)
+        for options in ({"class_weight": weights}, {"sample_weight": factors})
+    )
+    assert_equal(found[0], expected[0])
 
 
 def table(columns=("good", "bad")):
@@ -329,6 +340,7 @@ def test_cut_and_empty_texts_are_counted_once_a_call(tokenizer):
         (lambda model: model.fit(TEXTS, NAMES[:40]), "B=41"),
         (lambda model: model.fit(TEXTS), "no labels"),
         (lambda model: model.fit(TEXTS, NAMES, sample_weight=np.ones(3)), "as many"),
+        (lambda model: model.fit(TEXTS, NAMES, sample_weight=np.ones(41), class_weight={0: 1.0}), "multiply them"),
         (lambda model: model.fit(TEXTS[:1], NAMES[:1], validation_split=0.5), "validation_split"),
         (lambda model: model.predict((TEXTS, PAIRS[:3])), "3 texts"),
         (lambda model: model.predict([*TEXTS, None]), "position 41"),
@@ -339,6 +351,8 @@ def test_cut_and_empty_texts_are_counted_once_a_call(tokenizer):
         (lambda model: model.predict(polars.DataFrame({"text": TEXTS})), "a table; pass one of its columns"),
         (lambda model: model.predict(pyarrow.table({"text": TEXTS})), "a table; pass one of its columns"),
         (lambda model: model.predict(series([None, None])), r"\(texts, pairs\).* a Series"),
+        (lambda model: model.fit((text for text in TEXTS), shuffle=False), r"\(texts, pairs\).* one text"),
+        (lambda model: model.fit(((TEXTS, NAMES) for _ in "a"), shuffle=False), "a generator; pass a list or a PyData"),
         (lambda model: model.fit(TEXTS, NAMES, validation_data=TEXTS), r"\(x, y, sample_weight\).* a list of 41"),
         (
             lambda model: model.fit(TEXTS, NAMES, class_weight={"ugly": 1}),
@@ -346,6 +360,8 @@ def test_cut_and_empty_texts_are_counted_once_a_call(tokenizer):
         ),
         (lambda model: model.fit(TEXTS, NAMES, class_weight={2: 1}), "`class_weight` must be of .*Received: 2"),
         (lambda model: model.train_on_batch(TEXTS, NAMES, class_weight={"god": 1}), "did you mean 'good'"),
+        (lambda model: model.fit(TEXTS, NAMES, class_weight={"bad": -1}), "numbers from 0"),
+        (lambda model: model.fit(TEXTS, NAMES, class_weight=[1, 2]), "must be a dict"),
     ],
 )
 def test_mistakes(call, words, model):

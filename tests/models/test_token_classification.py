@@ -59,8 +59,17 @@ def test_weights_of_rows_and_of_tokens():
     model = make_model()
     for weights in (WEIGHTS, WEIGHTS[:, None], np.random.default_rng(4).uniform(0.1, 3, (ROWS, LENGTH))):
         assert evaluate(model, sample_weight=weights) == expected_logs(model, weights.reshape(ROWS, -1))
-    with pytest.raises(ValueError, match=r"`class_weight` must be None .*one per row, or one per label"):
-        model.fit(INPUTS, LABELS, class_weight={0: 1.0})
+    by_class = np.array([1.0, 2.0, 0.5])
+    expected, found = (
+        make_model().fit(INPUTS, LABELS, batch_size=ROWS, verbose=0, **options).history
+        for options in (
+            {"sample_weight": by_class[np.maximum(LABELS, 0)]},
+            {"class_weight": {1: 2, make_model().labels[2]: 0.5}},
+        )
+    )
+    assert found == expected
+    with pytest.raises(ValueError, match=r"without `validation_split`.*one per row, or one per label"):
+        model.fit(INPUTS, LABELS, class_weight={0: 1.0}, validation_split=0.5)
 
 
 def test_a_batch_without_any_label_changes_nothing():
