@@ -74,7 +74,7 @@ def write_examples(folders: Folders, texts: Mapping[str, list[pathlib.Path]], **
                     **options,
                 )
             )
-        typer.echo(f"  {report.manifest.statistics.examples:,} examples")
+        typer.echo(f"  {report.manifest.statistics.examples:,} examples{', existing files' * report.reused}")
 
 
 def pretrain_model(recipe: pathlib.Path, folders: Folders) -> Any:
