@@ -116,7 +116,8 @@ def _read(options: FinetuneOptions, folder: pathlib.Path, devices: Devices, show
     """Reads the examples and makes the models; nothing is written."""
     models = {name: model_folder(path) for name in ("pretrained", "teacher") if (path := getattr(options, name))}
     options = options.model_copy(update=models)  # downloaded once, and of one revision
-    task: LearnedTask = learned_task(options.task)(load_tokenizer(options), options.settings)  # some come below
+    task: LearnedTask = learned_task(options.task)(load_tokenizer(options), options.settings)  # the data's follow
+    # Tables, URLs and folders are files already, see `FinetuneOptions`.
     examples = {"train": task.read(options.train), "dev": task.read_dev(options.dev)}
     arguments = task.model_arguments(examples["train"])
     keras.utils.set_random_seed(options.seed)
@@ -170,7 +171,7 @@ def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -
     with count_texts() as of_train:
         train = task.training_examples(run.examples["train"])
     steps = steps_per_epoch(len(train.lengths), options.batch_size, _last_batch(run, devices))
-    training = options.training_recipe(steps, task.main_score)
+    training = options.training_recipe(steps, task.main_score)  # an interval between evaluations is an epoch of Keras
     # A row of multiple choice has several sequences; a batch has at most all examples.
     sequences, share = getattr(train, "num_choices", 1), min(1.0, len(train.lengths) / options.batch_size)
     has_scores = devices.keeps_scores(training.dtype_policy)
@@ -217,6 +218,7 @@ def _batches(run: _FinetuneRun, devices: Devices, train: TrainingExamples, step:
 def _callbacks(
     run: _FinetuneRun, state: TrainingState, devices: Devices, evaluations: Evaluate, tokens_per_step: int
 ) -> list[Any]:
+    """In this order: scores are in the logs before they are written, and are written before the state that has them."""
     callbacks: list[Any] = [StopAtBadLoss(cure="give another output folder"), SpeedLog(tokens_per_step), evaluations]
     if not devices.is_chief:
         return callbacks
