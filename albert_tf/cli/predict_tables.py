@@ -138,7 +138,7 @@ def _standard_input(form: str, source: Source, scratch: Path) -> Path:
     """Standard input as a file in a folder, with the suffix of its format; lines of text become a table in memory."""
     from albert_tf.data.finetuning.example_sources import as_file
     from albert_tf.files.encodings import text_lines
-    from albert_tf.files.origins import ORIGINS
+    from albert_tf.files.urls import ORIGINS
 
     path = scratch / f"input.{form}"
     with path.open("wb") as file:

@@ -1,6 +1,5 @@
 """`albert-tf prepare`: makes pretraining examples from text files."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +11,6 @@ from albert_tf.inference.progress import progress_line
 NAME = "prepare"
 REMAINS = "finished shards are kept, and the same command resumes"
 _UNITS = {"tokenize": "bytes"}
-_masking = partial(typer.Option, rich_help_panel="Masking")
-_pairs = partial(typer.Option, rich_help_panel="Documents and pairs")
-_running = partial(typer.Option, rich_help_panel="Files and processes")
 
 
 def run(
@@ -36,24 +32,26 @@ def run(
     ] = 40,
     objective: Annotated[str, typer.Option(help="sentence_order, next_sentence or none.")] = "sentence_order",
     seed: Annotated[int, typer.Option(help="Seed; the same text, options and seed give the same examples.")] = 12345,
-    max_predictions_per_seq: Annotated[int | None, _masking(help="Maximum masked tokens per example.")] = None,
-    masked_lm_prob: Annotated[float, _masking(help="Fraction of tokens to mask.")] = 0.15,
-    ngram: Annotated[int, _masking(help="Maximum consecutive words to mask.")] = 3,
-    favor_shorter_ngram: Annotated[bool, _masking(help="Prefer shorter n-grams.")] = True,
-    whole_word_masking: Annotated[bool, _masking(help="Mask all pieces of a word together.")] = True,
-    permutation: Annotated[bool, _masking(help="Also permute as many tokens, and predict them.")] = False,
-    split_sentences: Annotated[bool, _pairs(help="Split running text into sentences.")] = False,
-    document_gap: Annotated[int, _pairs(help="Empty lines between documents; 0: one document per file.")] = 1,
-    drop_repeated: Annotated[bool, _pairs("--drop-repeated", help="Leave out documents that repeat others.")] = False,
-    short_seq_prob: Annotated[float, _pairs(help="Fraction of passes with shorter examples.")] = 0.1,
-    reference_pairs: Annotated[
-        bool, _pairs(help="Pair a lone sentence with a random document, as in Google's code.")
+    max_predictions_per_seq: Annotated[int | None, typer.Option(help="Maximum masked tokens per example.")] = None,
+    masked_lm_prob: Annotated[float, typer.Option(help="Fraction of tokens to mask.")] = 0.15,
+    ngram: Annotated[int, typer.Option(help="Maximum consecutive words to mask.")] = 3,
+    favor_shorter_ngram: Annotated[bool, typer.Option(help="Prefer shorter n-grams.")] = True,
+    whole_word_masking: Annotated[bool, typer.Option(help="Mask all pieces of a word together.")] = True,
+    permutation: Annotated[bool, typer.Option(help="Also permute as many tokens, and predict them.")] = False,
+    split_sentences: Annotated[bool, typer.Option(help="Split running text into sentences.")] = False,
+    document_gap: Annotated[int, typer.Option(help="Empty lines between documents; 0: one document per file.")] = 1,
+    drop_repeated: Annotated[
+        bool, typer.Option("--drop-repeated", help="Leave out documents that repeat others.")
     ] = False,
-    pack: Annotated[bool, _pairs("--pack", help="Pack several short examples into one row.")] = False,
-    num_shards: Annotated[int, _running(help="Files to write; 0: at least 8, depending on the text.")] = 0,
-    num_processes: Annotated[int, _running(help="Worker processes.")] = 1,
-    runner: Annotated[str, _running(help="local, or beam for Apache Beam (albert-tf[beam]).")] = "local",
-    beam_options: Annotated[str, _running(help="Beam's options, such as '--runner=FlinkRunner ...'.")] = "",
+    short_seq_prob: Annotated[float, typer.Option(help="Fraction of passes with shorter examples.")] = 0.1,
+    reference_pairs: Annotated[
+        bool, typer.Option(help="Pair a lone sentence with a random document, as in Google's code.")
+    ] = False,
+    pack: Annotated[bool, typer.Option("--pack", help="Pack several short examples into one row.")] = False,
+    num_shards: Annotated[int, typer.Option(help="Files to write; 0: at least 8, depending on the text.")] = 0,
+    num_processes: Annotated[int, typer.Option(help="Worker processes.")] = 1,
+    runner: Annotated[str, typer.Option(help="local, or beam for Apache Beam (albert-tf[beam]).")] = "local",
+    beam_options: Annotated[str, typer.Option(help="Beam's options, such as '--runner=FlinkRunner ...'.")] = "",
     quiet: Quiet = False,
 ) -> None:
     """Writes TFRecord shards of masked sentence pairs, or of tokenized documents, with a manifest.

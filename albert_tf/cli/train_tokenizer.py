@@ -1,6 +1,5 @@
 """`albert-tf train-tokenizer`: trains a vocabulary."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from albert_tf.tokenization import VocabularyReport
 
 NAME = "train-tokenizer"
-_pieces = partial(typer.Option, rich_help_panel="Pieces")
-_text = partial(typer.Option, rich_help_panel="Training text")
 
 
 def run(
@@ -25,17 +22,17 @@ def run(
     vocab_size: Annotated[int, typer.Option(help="Number of pieces.")] = 30000,
     model_type: Annotated[Literal["unigram", "bpe"], typer.Option(help="Kind of pieces.")] = "unigram",
     seed: Annotated[int, typer.Option(help="Seed for choosing lines.")] = 12345,
-    do_lower_case: Annotated[bool, _pieces(help="Lower-case the text.")] = True,
-    keep_accents: Annotated[bool | None, _pieces(help="Keep accents; by default they are dropped.")] = None,
-    character_coverage: Annotated[float, _pieces(help="Fraction of characters to cover.")] = 0.99995,
+    do_lower_case: Annotated[bool, typer.Option(help="Lower-case the text.")] = True,
+    keep_accents: Annotated[bool | None, typer.Option(help="Keep accents; by default they are dropped.")] = None,
+    character_coverage: Annotated[float, typer.Option(help="Fraction of characters to cover.")] = 0.99995,
     user_defined_symbols: Annotated[
-        str, _pieces(help="Symbols that are never split, comma-separated.", show_default=False)
+        str, typer.Option(help="Symbols that are never split, comma-separated.", show_default=False)
     ] = "",
-    byte_fallback: Annotated[bool, _pieces(help="Encode unknown characters as bytes.")] = False,
-    segmenter: Annotated[str | None, _pieces(help="kiwi: split at Korean morphemes (albert-tf[korean]).")] = None,
-    input_sentence_size: Annotated[int, _text(help="Maximum number of lines, chosen at random.")] = 10_000_000,
-    heldout: Annotated[list[str] | None, _text(help="Held-out text; default: a fraction of the lines.")] = None,
-    heldout_share: Annotated[float, _text(help="Fraction of lines to hold out, at most 10,000.")] = 0.01,
+    byte_fallback: Annotated[bool, typer.Option(help="Encode unknown characters as bytes.")] = False,
+    segmenter: Annotated[str | None, typer.Option(help="kiwi: split at Korean morphemes (albert-tf[korean]).")] = None,
+    input_sentence_size: Annotated[int, typer.Option(help="Maximum number of lines, chosen at random.")] = 10_000_000,
+    heldout: Annotated[list[str] | None, typer.Option(help="Held-out text; default: a fraction of the lines.")] = None,
+    heldout_share: Annotated[float, typer.Option(help="Fraction of lines to hold out, at most 10,000.")] = 0.01,
 ) -> None:
     """Trains a vocabulary with ALBERT's special pieces and evaluates it on held-out text.
 

@@ -68,11 +68,6 @@ def read_added_tokens(file: Path, first_id: int) -> list[AddedToken]:
     return []
 
 
-def has_records(file: Path) -> bool:
-    """Whether added tokens, or only special ones, are recorded beside a vocabulary, or in it."""
-    return any(record for _, record in _records(file))
-
-
 def read_token_lines(path: str | Path) -> list[str]:
     """Reads a UTF-8 file with one token a line; blank lines and white space around tokens are left out.
 
