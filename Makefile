@@ -41,9 +41,10 @@ quickstart nsmc ablations new-words:
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not exhaustive"
 
-# What `make test` leaves out.
+# What `make test` leaves out, or some files of it: `make test-exhaustive TESTS=tests/export`.
+TESTS :=
 test-exhaustive: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "exhaustive and not cluster"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "exhaustive and not cluster" $(TESTS)
 
 test-all: test test-exhaustive test-cluster
 

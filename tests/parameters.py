@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 
-def first_of(values: Iterable) -> list:
-    """Marks all but the first one as exhaustive; a tuple is one set of arguments."""
-    first, *others = [value if isinstance(value, tuple) else (value,) for value in values]
-    return [pytest.param(*first), *(pytest.param(*other, marks=pytest.mark.exhaustive) for other in others)]
+def first_of(values: Iterable, count: int = 1) -> list:
+    """Marks all but the first `count` as exhaustive; a tuple is one set of arguments."""
+    cases = [value if isinstance(value, tuple) else (value,) for value in values]
+    marked = (pytest.param(*case, marks=pytest.mark.exhaustive) for case in cases[count:])
+    return [*(pytest.param(*case) for case in cases[:count]), *marked]
 
 
 def diagonal(*factors: Sequence) -> list[tuple]:

@@ -268,29 +268,9 @@ def catch_all_names(package: pathlib.Path) -> list[str]:
     return [path for path in sources(package) if pathlib.PurePosixPath(path).name in ("utils.py", "common.py")]
 
 
-def asserts(package: pathlib.Path) -> list[str]:
-    return [f"{path}:{node.lineno}" for path, node in nodes(package, ast.Assert)]
-
-
-def unfinished(package: pathlib.Path) -> list[str]:
-    """What was left for later: stubs and notes to oneself."""
-    stubs = [
-        f"{path}:{node.lineno}"
-        for path, node in nodes(package, ast.Raise)
-        if "NotImplementedError" in ast.unparse(node)
-    ]
-    notes = [
-        f"{path}:{number}"
-        for path in sources(package)
-        for number, line in enumerate((package / path).read_text(encoding="utf-8").splitlines(), 1)
-        if any(mark in line for mark in ("TODO", "FIXME", "XXX"))
-    ]
-    return stubs + notes
-
-
-def without_docstring(package: pathlib.Path) -> list[str]:
-    """Modules that do not say in a docstring what they are."""
-    return [path for path, tree in sources(package).items() if tree.body and not ast.get_docstring(tree)]
+def stubs(package: pathlib.Path) -> list[str]:
+    raised = nodes(package, ast.Raise)
+    return [f"{path}:{node.lineno}" for path, node in raised if "NotImplementedError" in ast.unparse(node)]
 
 
 # For each rule, a small package that breaks it and one word of the complaint.
@@ -319,9 +299,7 @@ BREACHES = {
     long_files: ({"data/a.py": "x = 1\n" * (MAX_FILE + 1)}, "401"),
     long_functions: ({"data/a.py": LONG_BODY}, "f: 51"),
     catch_all_names: ({"data/utils.py": ""}, "utils"),
-    asserts: ({"data/a.py": "assert True"}, "a.py:1"),
-    unfinished: ({"data/a.py": "x = 1  # TO" + "DO", "data/b.py": "def f():\n    raise NotImplementedError"}, "b.py:2"),
-    without_docstring: ({"data/a.py": "x = 1"}, "a.py"),
+    stubs: ({"data/b.py": "def f():\n    raise NotImplementedError"}, "b.py:2"),
 }
 
 

@@ -40,5 +40,6 @@ def test_names_are_those_for_type_checkers(package):
         getattr(module, "TYPE")  # noqa: B009
 
 
+@pytest.mark.exhaustive
 def test_threads_may_be_the_first_to_use_names(run_python, tmp_path):
     assert run_python("-c", IN_THREADS, tmp_path).stdout.count("used") == 6

@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 
 import pytest
 import typer.main
@@ -15,6 +14,7 @@ import typer.main
 from albert_tf.cli.app import app
 from docs import hooks
 from tests.cli.terminal import output_of
+from tests.parameters import first_of
 from tests.small_pipeline import REPOSITORY
 
 PAGES = sorted(str(page.relative_to(REPOSITORY)) for page in (REPOSITORY / "docs").rglob("*.md"))
@@ -59,16 +59,10 @@ def run_page(page: str, folder: pathlib.Path) -> int:
     return count
 
 
-def pages_with_examples() -> Iterator:
-    """Pages with Python or command lines that run; only one of them for `make test`."""
-    for page in PAGES:
-        kinds = {mark or language for mark, _, language, _ in blocks(page)}
-        slow = page != "docs/guides/masked-lm.md"
-        if kinds & {"python", "run"}:
-            yield pytest.param(page, marks=pytest.mark.exhaustive if slow else ())
+WITH_EXAMPLES = [page for page in PAGES if {"python", "run"} & {mark or name for mark, _, name, _ in blocks(page)}]
 
 
-@pytest.mark.parametrize("page", list(pages_with_examples()))
+@pytest.mark.parametrize("page", first_of(sorted(WITH_EXAMPLES, key=lambda page: page != "docs/guides/masked-lm.md")))
 def test_the_examples_run(page, tmp_path, monkeypatch):
     (tmp_path / "training").symlink_to(REPOSITORY / "training")
     monkeypatch.chdir(tmp_path)

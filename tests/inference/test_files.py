@@ -7,6 +7,7 @@ import pytest
 
 from albert_tf.trainer.evaluation import evaluate_folder, predict_folder
 from tests.cli.terminal import mistake
+from tests.parameters import first_of
 
 WORDS = "John B-PER\nSmith I-PER\nwent O\nto O\nRome B-LOC\n\nShe O\nsang O\n" * 3
 PASSAGE = "The old man lived in Rome by the river, and the young one in a house by the sea."
@@ -34,11 +35,10 @@ def scores_of(value):
     return [value] if parts is None else [number for part in parts for number in scores_of(part)]
 
 
-SLOW = [("questions", "saved_model"), ("choices", "onnx"), ("pairs", "saved_model")]
-CASES = [("tags", "onnx"), ("embedding", "onnx"), *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in SLOW)]
+FORMS = {"tags": "onnx", "embedding": "onnx", "questions": "saved_model", "choices": "onnx", "pairs": "saved_model"}
 
 
-@pytest.mark.parametrize(("kind", "form"), CASES)
+@pytest.mark.parametrize(("kind", "form"), first_of(FORMS.items(), count=2))
 def test_scores_and_predictions_are_those_of_the_weights(kind, form, folders, exports, onnx_folders, tmp_path):
     name, content, changes = FILES[kind]
     (tmp_path / name).write_text(content, encoding="utf-8")

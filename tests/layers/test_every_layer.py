@@ -6,6 +6,7 @@ import pytest
 
 from albert_tf import layers
 from albert_tf.config import AlbertConfig
+from tests.parameters import first_of
 
 from .check_layer import check_layer, randomize
 
@@ -68,9 +69,7 @@ CASES = {
 QUICK = ("transformer_block", "masked_lm", "beam_head")
 
 
-@pytest.mark.parametrize(
-    "case", [*QUICK, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in CASES if case not in QUICK)]
-)
+@pytest.mark.parametrize("case", first_of(dict.fromkeys([*QUICK, *CASES]), count=len(QUICK)))
 def test_layer(case, tmp_path):
     make, inputs, (output_dtype, bfloat16_atol) = CASES[case]
     check_layer(make(), inputs, tmp_path, output_dtype, bfloat16_atol)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf import AlbertForSentenceEmbedding
+from tests.parameters import first_of
 
 from .test_texts import (
     IDS,
@@ -50,7 +51,7 @@ def dataset(*columns):
     return tf.data.Dataset.from_tensor_slices(columns if len(columns) > 1 else columns[0]).batch(8)
 
 
-@pytest.mark.parametrize("make_data", [dataset, Batches])
+@pytest.mark.parametrize("make_data", first_of([dataset, Batches]))
 def test_evaluation_and_predictions_in_the_order_of_the_data(make_data, tokenizer):  # noqa: F811
     model, rows = make(tokenizer), by_hand(tokenizer)
     expected = model.evaluate(rows, IDS, verbose=0)
@@ -61,7 +62,7 @@ def test_evaluation_and_predictions_in_the_order_of_the_data(make_data, tokenize
     assert_equal(logits(model, make_data(TEXTS, NAMES)), logits(model, rows))
 
 
-@pytest.mark.parametrize("make_data", [dataset, Batches])
+@pytest.mark.parametrize("make_data", first_of([dataset, Batches]))
 def test_several_labels(make_data, tokenizer):  # noqa: F811
     model = make(tokenizer, problem="multi_label")
     names = LISTS if make_data is Batches else tf.ragged.constant(LISTS)
@@ -79,7 +80,7 @@ def test_pairs(tokenizer):  # noqa: F811
             asked.predict(dataset(SHORT, SHORT[::-1]), verbose=0)
 
 
-@pytest.mark.parametrize("make_data", [dataset, Batches])
+@pytest.mark.parametrize("make_data", first_of([dataset, Batches]))
 def test_training_equals_that_of_lists(make_data, tokenizer):  # noqa: F811
     expected, weights = steps(
         make(tokenizer), TEXTS, NAMES, shuffle=False, class_weight={"bad": 3}, validation_data=(TEXTS, IDS), epochs=2
@@ -92,6 +93,7 @@ def test_training_equals_that_of_lists(make_data, tokenizer):  # noqa: F811
         assert_equal(ours, theirs)
 
 
+@pytest.mark.exhaustive
 def test_endless_data_and_shuffled_batches(tokenizer):  # noqa: F811
     for data in (dataset(TEXTS, NAMES).repeat(), Batches(TEXTS, NAMES, is_endless=True)):
         model = make(tokenizer)

@@ -19,6 +19,7 @@ from albert_tf import (
     AlbertForSequenceClassification,
     AlbertForTokenClassification,
 )
+from tests.parameters import first_of
 
 from .small import CONFIG, make_choices, make_inputs, make_pretraining_batch
 
@@ -115,7 +116,7 @@ def padded(arrays, value=0):
     return np.pad(arrays, [*[(0, 0)] * (arrays.ndim - 1), (0, LONGER)], constant_values=value)
 
 
-@pytest.mark.parametrize("case", PADDED)
+@pytest.mark.parametrize("case", first_of(PADDED, count=3))
 def test_further_padding_changes_nothing(case):
     kind, arguments, inputs, labels = PADDED[case]
     longer_labels = padded(labels, value=-100) if case == "tokens" else labels

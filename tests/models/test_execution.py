@@ -193,6 +193,7 @@ def test_slow_data_are_waited_for(way):
     assert 0.5 * STEPS * DELAY < waited < 1.25 * STEPS * DELAY
 
 
+@pytest.mark.exhaustive
 def test_a_loop_in_the_graph_does_not_measure():
     assert math.isnan(seconds_waiting(slow_batches(0.0), steps_per_execution=4))
 

@@ -6,6 +6,7 @@ import pytest
 
 from albert_tf import models
 from albert_tf.checkpoints.vocabulary import with_rows
+from tests.parameters import first_of
 
 from .small import CONFIG, make_inputs, make_pretraining_batch
 
@@ -21,7 +22,7 @@ def random_model(kind):
     return model
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", first_of(KINDS, count=2))
 def test_outputs_stay_and_loading_gives_the_same(kind, tmp_path):
     model, inputs = random_model(kind), make_inputs()
     ways = (model, lambda inputs: model.predict(inputs, verbose=0))

@@ -11,6 +11,7 @@ import pytest
 import albert_tf
 from albert_tf import AlbertForSentenceEmbedding, AlbertForSequenceClassification, Preprocessor
 from tests.disk import change_json
+from tests.parameters import first_of
 from tests.toy_task import CONFIG, tokenizer
 
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. "
@@ -44,13 +45,16 @@ def record_of(folder):
 @pytest.mark.filterwarnings("ignore:.*texts (had no tokens|did not fit)")
 @pytest.mark.parametrize(
     ("problem", "options"),
-    [
-        ("classification", {}),
-        ("classification", {"windows": "mean", "doc_stride": 5}),
-        ("classification", {"windows": "max"}),
-        ("multi_label", {"windows": "max"}),
-        ("regression", {"windows": "mean"}),
-    ],
+    first_of(
+        [
+            ("classification", {}),
+            ("classification", {"windows": "mean", "doc_stride": 5}),
+            ("classification", {"windows": "max"}),
+            ("multi_label", {"windows": "max"}),
+            ("regression", {"windows": "mean"}),
+        ],
+        count=2,
+    ),
 )
 def test_a_folder_answers_as_its_model_does(problem, options, tmp_path):
     model = make(problem=problem, options=options)
@@ -140,7 +144,7 @@ def test_without_a_record_single_texts_and_pairs_are_answered(tmp_path):
         albert_tf.pipeline(tmp_path, windows="mean")("a", "b")
 
 
-@pytest.mark.parametrize("train", ["fit", "train_on_batch"])
+@pytest.mark.parametrize("train", first_of(["fit", "train_on_batch"]))
 def test_what_a_model_was_trained_on_is_recorded(train, tmp_path):
     model, texts = make(), ["a dog", "a cat", "one"]
     for pairs, given, other in ((True, (texts, texts), texts), (False, texts, (texts, texts))):
@@ -173,7 +177,7 @@ def test_labels_that_do_not_fit_train_on_nothing():
 # === Copies ===
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("copied", first_of([copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]))
 def test_copies_keep_the_preprocessor_and_settings(copied):
     model = make(problem="multi_label", options={"windows": "max"})
     model.task_settings["threshold"] = {"mixed": 0.125}

@@ -17,6 +17,7 @@ from albert_tf import (
     Preprocessor,
 )
 from albert_tf.models.texts import columns_of, in_batches, with_ids
+from tests.parameters import first_of
 
 WORDS = ("a", "fine", "film", "waste", "of", "time", "dull", "good")
 CONFIG = AlbertConfig(
@@ -127,12 +128,14 @@ def steps(model, inputs, labels, **options):
 
 @pytest.mark.parametrize(
     ("problem", "texts_labels", "labels"),
-    [
-        ("classification", NAMES, IDS),
-        ("classification", IDS.tolist(), IDS),
-        ("multi_label", [[name] if name == "good" else [] for name in NAMES], np.stack([0 * IDS, IDS], 1)),
-        ("regression", [*map(float, IDS)], IDS.astype("float32")),
-    ],
+    first_of(
+        [
+            ("classification", NAMES, IDS),
+            ("classification", IDS.tolist(), IDS),
+            ("multi_label", [[name] if name == "good" else [] for name in NAMES], np.stack([0 * IDS, IDS], 1)),
+            ("regression", [*map(float, IDS)], IDS.astype("float32")),
+        ]
+    ),
     ids=["names", "ids", "lists", "numbers"],
 )
 def test_fit_in_order_equals_rows_tokenized_by_hand(problem, texts_labels, labels, tokenizer):
@@ -164,7 +167,9 @@ def test_shuffled_fit_learns_and_is_reproducible(tokenizer):
     assert histories[0]["loss"][-1] < 0.8 * histories[0]["loss"][0]
 
 
-@pytest.mark.parametrize("held_out", [{"validation_split": 0.2}, {"validation_data": 9}], ids=["split", "data"])
+@pytest.mark.parametrize(
+    "held_out", first_of([{"validation_split": 0.2}, {"validation_data": 9}]), ids=["split", "data"]
+)
 def test_class_weights_by_name_weigh_training_alone(held_out, tokenizer):
     texts, rows = ({"class_weight": weight, "shuffle": False, **held_out} for weight in ({"bad": 3.0}, {0: 3.0}))
     if "validation_data" in held_out:
@@ -186,6 +191,7 @@ LISTS = [[LABELS[1 - label]] if index % 3 else [] for index, label in enumerate(
 OF_LISTS = np.stack([[int(name in row) for name in LABELS] for row in LISTS])
 
 
+@pytest.mark.exhaustive
 def test_class_weights_of_several_labels(tokenizer):
     factors = np.tile([3.0, 0.5], (41, 1))
     expected = make(tokenizer, problem="multi_label").train_on_batch(by_hand(tokenizer), OF_LISTS, factors)
@@ -230,6 +236,7 @@ def test_columns_of_labels_beside_rows_and_one_hot(tokenizer):
     assert_equal([model.evaluate(TEXTS, labels, verbose=0) for labels in (columns, one_hot.tolist())], [expected] * 2)
 
 
+@pytest.mark.exhaustive
 def test_steps_take_the_first_texts_as_of_arrays(tokenizer):
     model, rows = make(tokenizer), by_hand(tokenizer)
     for options in ({"steps": 2}, {"steps": 2, "batch_size": 8}):

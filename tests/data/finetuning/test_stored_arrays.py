@@ -21,7 +21,6 @@ from albert_tf.tasks.token_classification.tagged import TaggedText, encode_tagge
 from albert_tf.tokenization import AlbertTokenizer
 from tests.data.written import write_rows
 from tests.disk import full_disk
-from tests.parameters import first_of
 from tests.toy_task import mood_rows, tokenizer
 
 TEXTS = ["one", "", "세 번째", "\ud800 is no text", "a\nb\0"]
@@ -123,7 +122,8 @@ def peak_memory():
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("suffix", first_of(["tsv", "csv", "jsonl"]))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl"])
 def test_memory_hardly_grows_with_rows_of_tables(tmp_path, on_disk, suffix):
     texts = [" ".join(text for text, _ in mood_rows(5, seed)) for seed in range(40)]
     assert min(map(len, texts)) > 100
@@ -145,7 +145,8 @@ def test_memory_hardly_grows_with_rows_of_tables(tmp_path, on_disk, suffix):
     assert (peak(12_000) - peak(4_000)) / 8_000 < 60
 
 
-@pytest.mark.parametrize("kind", ["choices", pytest.param("tags", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kind", ["choices", "tags"])
 def test_memory_hardly_grows_with_rows(tmp_path, on_disk, kind):
     def peak(rows):
         path = write_passages(tmp_path, kind, rows)

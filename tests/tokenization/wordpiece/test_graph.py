@@ -60,7 +60,7 @@ def _assert_same_spans(kind, texts):
         np.testing.assert_array_equal(borders[encoded.offsets], spans[start:end], err_msg=repr(text))
 
 
-@pytest.mark.parametrize(("kind", "step"), first_of([("lower", 5), *((kind, 3) for kind in TOKENIZERS)]))
+@pytest.mark.parametrize(("kind", "step"), first_of([("lower", 25), *((kind, 3) for kind in TOKENIZERS)]))
 def test_recorded_lines(kind, step):
     _assert_same_spans(kind, [line["text"] for line in read_lines("W1_wordpiece")[::step]])
 
