@@ -148,7 +148,8 @@ def _starting_point(run: _FinetuneRun, devices: Devices) -> SavedCheckpoint | No
     # 2. its newest intact checkpoint;
     # 3. the weights of `pretrained`, which may be those of the teacher, with a new head, unless `from_scratch`;
     # 4. random weights.
-    saved = latest_valid_checkpoint(run.folder / CHECKPOINTS_FOLDER)
+    is_finished = has_file(run.folder / REPORT_FILE)
+    saved = None if is_finished else latest_valid_checkpoint(run.folder / CHECKPOINTS_FOLDER)
     devices.check_agreement({"recipe": run.recipe, "checkpoint": None if saved is None else saved.metadata})
     return saved
 
@@ -222,11 +223,7 @@ def _callbacks(
     callbacks: list[Any] = [StopAtBadLoss(cure="give another output folder"), SpeedLog(tokens_per_step), evaluations]
     if not devices.is_chief:
         return callbacks
-    callbacks += [
-        MetricsLog(run.folder / METRICS_FILE),
-        TensorBoardLog(run.folder / LOGS_FOLDER),
-        SaveState(state),
-    ]
+    callbacks += [MetricsLog(run.folder / METRICS_FILE), TensorBoardLog(run.folder / LOGS_FOLDER), SaveState(state)]
     if run.show_progress:
         total = state.training.num_train_steps
         callbacks.append(ProgressLine("finetune", total, tokens_per_step, max(1, total // 20)))

@@ -74,8 +74,8 @@ class TrainingState:
         for name, variable in self._variables.items():
             if variable.trainable and not np.all(np.isfinite(arrays[name])):
                 raise ValueError(
-                    f"{variable.path} is not finite at step {step}; lower the learning rate and resume from the last "
-                    f"checkpoint in {self.writer.folder}."
+                    f"{variable.path} is not finite at step {step}; lower the learning rate. The last checkpoint "
+                    f"before it is in {self.writer.folder}."
                 )
         state = {"step": step, "held_out": held_out, "metrics": self._local_metrics()}
         self.writer.begin(arrays, {**state, **self.metadata})

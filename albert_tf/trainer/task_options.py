@@ -25,8 +25,8 @@ from albert_tf.trainer.recipe import ComputeOptions, Count, TrainingRecipe
 
 
 def _as_file(data: Any, info: pydantic.ValidationInfo) -> Any:
-    names = ("header", "encoding", "delimiter")
-    table = TableFormat(**{name: info.data[name] for name in names if name in info.data})
+    given = {name: info.data[name] for name in ("header", "encoding", "delimiter") if name in info.data}
+    table = TableFormat(drop_ragged=info.data.get("ragged_rows") == "drop", **given)
     return str(as_file(data, info.field_name or "dev", table))  # in JSON, paths are strings
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.toy_task import write_mood_table, write_pretrained
+from tests.trainer.mood_runs import options_for
 
 from .terminal import mistake, output_of, run
 
@@ -133,6 +134,14 @@ def test_a_model_is_missing(files):
     message = mistake("finetune", "--train", files / "train.tsv")
     assert "A model's folder or name must be given" in message
     assert "--pretrained" not in message  # there is no such option
+
+
+def test_ragged_rows_of_several_shards_are_left_out(files, tmp_path):
+    for name in ("train-0.tsv", "train-1.tsv", "dev.tsv"):
+        (tmp_path / name).write_text("text\tlabel\na\tgloomy\nb\tgloomy\textra\n")
+    with pytest.warns(UserWarning, match="1 rows were left out"):
+        options = options_for(files, tmp_path / "run", train=tmp_path, ragged_rows="drop")
+    assert options.train.read_text() == 2 * '{"text": "a", "label": "gloomy"}\n'
 
 
 @pytest.mark.exhaustive
