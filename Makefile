@@ -153,7 +153,7 @@ KERAS_TESTS := tests/layers tests/models tests/optimizers tests/trainer/test_opt
 
 # All of them are a package of the name keras, so TensorFlow's is removed first.
 .venv-keras-%/.installed: pyproject.toml
-	$(call install,$(PYTHON) -m venv --clear,.venv-keras-$*,--editable '.[onnx]' pytest pytest-xdist hypothesis pandas pydot)
+	$(call install,$(PYTHON) -m venv --clear,.venv-keras-$*,--editable '.[onnx]' pytest pytest-xdist hypothesis pandas polars pydot)
 	@.venv-keras-$*/bin/python -m pip uninstall --quiet --yes keras
 	@.venv-keras-$*/bin/python -m pip install --quiet --disable-pip-version-check '$(KERAS_$*)'
 	@touch $@

@@ -103,7 +103,7 @@ def states_of(model, inputs):
 def test_the_loss_is_that_of_labels_of_outputs_and_of_hidden_states(task):
     make, inputs, labels, plain = TASKS[task]
     student, teacher = pair(make, run_eagerly=True)
-    own = student.test_on_batch(inputs, labels, return_dict=True)["loss"]
+    own = pair(make, run_eagerly=True)[0].test_on_batch(inputs, labels, return_dict=True)["loss"]
     ours, theirs = (
         {name: value.numpy().astype("float64") for name, value in model(inputs).items()} for model in (student, teacher)
     )
