@@ -73,8 +73,9 @@ def test_the_notice_names_what_is_by_others():
 
 def test_every_supported_python_is_checked_and_tried():
     """`make lint` checks workflows against GitHub's schema."""
-    matrix = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["check"]["strategy"]["matrix"]
-    assert matrix["python"] == list(PYTHONS)
+    for name in ("ci", "nightly"):
+        workflow = yaml.safe_load((ROOT / f".github/workflows/{name}.yml").read_text())
+        assert workflow["jobs"]["check"]["strategy"]["matrix"]["python"] == list(PYTHONS)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     oldest, newest = (int(version.partition(".")[2]) for version in (min(PYTHONS), max(PYTHONS)))
     assert project["requires-python"] == f">=3.{oldest},<3.{newest + 1}"
@@ -95,6 +96,16 @@ def test_locked_versions_fit(version, platform):
             (pin,) = locked[canonicalize_name(requirement.name)]
             assert pin.operator == "=="
             assert requirement.specifier.contains(pin.version), f"{requirement}, but locked is {pin}; run `make lock`"
+
+
+def test_only_a_tag_is_published():
+    text = (ROOT / ".github/workflows/release.yml").read_text()
+    workflow = yaml.safe_load(text)
+    assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML reads `on` as true
+    publish = workflow["jobs"]["publish"]
+    assert (publish["needs"], publish["permissions"]) == ("build", {"id-token": "write"})
+    assert any(step.get("uses", "").startswith("pypa/gh-action-pypi-publish@") for step in publish["steps"])
+    assert "secrets." not in text
 
 
 def test_the_newest_changes_are_of_this_version():

@@ -12,7 +12,6 @@ from albert_tf.inference.onnx_network import p_mask_of
 from albert_tf.inference.pipeline import pipeline
 from albert_tf.serving.engine import OnnxEngine, has_amx, load_engine
 from tests.disk import change_json
-from tests.parameters import first_of
 
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40)
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 6
@@ -104,7 +103,7 @@ def test_answers_do_not_depend_on_threads_or_batches(engines):
         same(alone, together)
 
 
-@pytest.mark.parametrize("engine", first_of(["openvino", "onnxruntime"]))
+@pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
 def test_threads_with_other_shapes_do_not_wait_for_ever_and_nothing_heavy_is_imported(onnx_folders, run_python, engine):
     printed = run_python("-c", IN_THREADS, onnx_folders["classifier"], engine).stdout
     assert printed.split("FOREIGN ")[1].strip() == "[]"

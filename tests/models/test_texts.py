@@ -167,9 +167,7 @@ def test_shuffled_fit_learns_and_is_reproducible(tokenizer):
     assert histories[0]["loss"][-1] < 0.8 * histories[0]["loss"][0]
 
 
-@pytest.mark.parametrize(
-    "held_out", first_of([{"validation_split": 0.2}, {"validation_data": 9}]), ids=["split", "data"]
-)
+@pytest.mark.parametrize("held_out", first_of([{"validation_split": 0.2}, {"validation_data": 9}]), ids=str)
 def test_class_weights_by_name_weigh_training_alone(held_out, tokenizer):
     texts, rows = ({"class_weight": weight, "shuffle": False, **held_out} for weight in ({"bad": 3.0}, {0: 3.0}))
     if "validation_data" in held_out:

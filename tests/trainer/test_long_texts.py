@@ -47,7 +47,6 @@ def cut(files):
     return finetune(options_for(files, files / "cut"))
 
 
-@pytest.mark.exhaustive
 def test_long_texts_are_learnt_in_windows(files, learnt):
     assert learnt.scores.accuracy > 0.9  # half of the texts say nothing in their first 32 tokens
     assert (learnt.cut_examples, learnt.train_examples) == (0, 161)
