@@ -35,13 +35,7 @@ from albert_tf.tasks.sequence_classification.settings import Threshold
 from albert_tf.tasks.settings import files_in, write_settings
 from albert_tf.tasks.table import WindowsName, find_task
 from albert_tf.tokenization import AlbertTokenizer
-from albert_tf.tokenization.files import (
-    CONFIG_FILE,
-    TOKENIZERS_FILE,
-    TokenizerOptions,
-    read_config,
-    write_config,
-)
+from albert_tf.tokenization.files import CONFIG_FILE, TOKENIZERS_FILE, TokenizerOptions, read_config, write_config
 
 TOLERANCE, MAX_CALIBRATION_TEXTS = 1e-4, 500
 # Without texts to calibrate with, ranges are those of samples and of random pieces.

@@ -15,14 +15,7 @@ from albert_tf.files.urls import local_copy, location
 from albert_tf.report.curves import curves_svg
 from albert_tf.report.label_tables import label_tables
 from albert_tf.trainer.finetune_report import FinetuneReport, read_report
-from albert_tf.trainer.run_folder import (
-    METRICS_FILE,
-    RECIPE_FILE,
-    REPORT_FILE,
-    RESULTS_FILE,
-    Speed,
-    read_metrics,
-)
+from albert_tf.trainer.run_folder import METRICS_FILE, RECIPE_FILE, REPORT_FILE, RESULTS_FILE, Speed, read_metrics
 
 REPORT_PAGE = "report.html"
 _LABEL_TABLES = ("scores.by_label.", "scores.confusion.")  # have a section of their own

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tests.benchmarks.gpu_commands import COMMANDS
+from tests.benchmarks.speed_worker import keras_hub_classifier
 
 WARM_UP = 2  # rounds; PyTorch compiles in the first and is still slow in the second
 PREDICTIONS = 20  # masked tokens of a row
@@ -135,22 +136,8 @@ def _ours(config, work, inputs, labels, options, kernels=None, **ways):
 def keras_hub(config, work, ids, labels, options):
     """KerasHub's classifier of the same sizes."""
     import keras
-    import keras_hub
 
-    backbone = keras_hub.models.AlbertBackbone(
-        vocabulary_size=config["vocab_size"],
-        num_layers=config["num_hidden_layers"],
-        num_heads=config["num_attention_heads"],
-        embedding_dim=config["embedding_size"],
-        hidden_dim=config["hidden_size"],
-        intermediate_dim=config["intermediate_size"],
-        max_sequence_length=config["max_position_embeddings"],
-        dropout=0.0,
-        dtype="mixed_bfloat16",
-    )
-    model = keras_hub.models.AlbertTextClassifier(
-        backbone, num_classes=2, preprocessor=None, dropout=config["classifier_dropout_prob"]
-    )
+    model = keras_hub_classifier(None, "mixed_bfloat16", config)
     inputs = {"token_ids": ids, "segment_ids": np.zeros_like(ids), "padding_mask": np.ones_like(ids)}
     if work == "training":
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -80,21 +80,23 @@ def keras_hub(options, ids, labels):
     return lambda: function(inputs).numpy()
 
 
-def keras_hub_classifier(preprocessor, dtype):
-    """KerasHub's classifier of this size."""
+def keras_hub_classifier(preprocessor, dtype, sizes=SIZES):
+    """KerasHub's classifier of these sizes."""
     import keras_hub
 
     backbone = keras_hub.models.AlbertBackbone(
-        vocabulary_size=SIZES["vocab_size"],
-        num_layers=SIZES["num_hidden_layers"],
-        num_heads=SIZES["num_attention_heads"],
-        embedding_dim=SIZES["embedding_size"],
-        hidden_dim=SIZES["hidden_size"],
-        intermediate_dim=SIZES["intermediate_size"],
+        vocabulary_size=sizes["vocab_size"],
+        num_layers=sizes["num_hidden_layers"],
+        num_heads=sizes["num_attention_heads"],
+        embedding_dim=sizes["embedding_size"],
+        hidden_dim=sizes["hidden_size"],
+        intermediate_dim=sizes["intermediate_size"],
+        max_sequence_length=sizes.get("max_position_embeddings", 512),
         dropout=0.0,
         dtype=dtype,
     )
-    return keras_hub.models.AlbertTextClassifier(backbone, num_classes=2, preprocessor=preprocessor, dropout=0.0)
+    dropout = sizes.get("classifier_dropout_prob", 0.0)
+    return keras_hub.models.AlbertTextClassifier(backbone, num_classes=2, preprocessor=preprocessor, dropout=dropout)
 
 
 def keras_step(model, batch):

@@ -1,9 +1,12 @@
 """Proves that a SavedModel answers as its functions do."""
 
+import gc
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_tf.inference.saved_model_network import restore
 from albert_tf.inference.signatures import Signature
 from albert_tf.serving.engine import load_engine
 from albert_tf.serving.saved_model_engine import load
@@ -11,6 +14,9 @@ from albert_tf.tasks.outputs import TensorSpec
 
 
 class Lengths(tf.Module):
+    def __init__(self):
+        self.table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), 0)
+
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
     def lengths(self, text):
         with tf.control_dependencies([tf.debugging.assert_greater(tf.strings.length(text), 0, "A text is empty.")]):
@@ -26,16 +32,16 @@ class Lengths(tf.Module):
     def lookup(self, input_ids):
         return {"value": tf.gather(tf.constant([1.0, 2.0]), input_ids)}
 
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def known(self, text):
+        return {"value": self.table.lookup(text)}
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     module, folder = Lengths(), tmp_path_factory.mktemp("lengths") / "1"
-    signatures = {
-        "serving_default": module.lengths,
-        "masked": module.masked,
-        "lookup": module.lookup,
-    }
-    tf.saved_model.save(module, str(folder), signatures=signatures)
+    others = {name: getattr(module, name) for name in ("masked", "lookup", "known")}
+    tf.saved_model.save(module, str(folder), signatures={"serving_default": module.lengths, **others})
     return folder
 
 
@@ -58,6 +64,16 @@ def test_what_the_graph_refuses_is_one_sentence(folder):
         engine.run("masked", {"text": np.array([b"none"], object)})
     with pytest.raises(ValueError, match=r"^The model refused the input: indices\[0\] = 2 is not in \[0, 2\)\.$"):
         engine.run("lookup", {"input_ids": np.array([2], np.int32)})
+
+
+def test_tables_are_freed_with_the_model(folder):
+    model = restore(folder)
+    table = next(one for one in model.signatures["known"].captured_inputs if one.dtype == tf.resource)
+    assert tf.raw_ops.LookupTableSizeV2(table_handle=table) == 2
+    del model
+    gc.collect()
+    with pytest.raises(tf.errors.NotFoundError):
+        tf.raw_ops.LookupTableSizeV2(table_handle=table)
 
 
 def test_a_damaged_folder_and_a_wrong_engine_are_refused(folder, tmp_path):

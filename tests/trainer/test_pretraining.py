@@ -20,15 +20,7 @@ from albert_tf.trainer.pretraining import unigram_entropy
 from albert_tf.trainer.run_folder import read_metrics
 from tests.disk import flip_bit, full_disk
 from tests.small_pipeline import LENGTH, REPOSITORY, VOCAB_SIZE, make_small_pipeline, small_recipe
-from tests.trainer.runs import (
-    PRETRAIN,
-    largest_difference,
-    losses,
-    start,
-    wait_for_checkpoint,
-    weights,
-    write_recipe,
-)
+from tests.trainer.runs import PRETRAIN, largest_difference, losses, start, wait_for_checkpoint, weights, write_recipe
 
 SHORT = {"num_train_steps": 10, "evaluate_every": 10, "save_every": 10}
 # Those of large, xlarge and xxlarge differ from base only in numbers that are shrunk here; tests/demos runs two others.

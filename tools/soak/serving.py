@@ -1,9 +1,9 @@
-"""Two minutes of requests to `albert-tf serve`, some of them malformed, while new versions arrive; `make soak-serving`.
+"""Four minutes of requests to `albert-tf serve`, some of them malformed, while versions arrive; `make soak-serving`.
 
 Usage: python -m tools.soak.serving [SECONDS]
 
 Every answer must be that of the first version to 1e-5, every malformed request an error of the client, and the server's
-memory in the last quarter at most 5 % above that in the second.
+memory in the last quarter at most 5 % above that in the second; replaced versions stay for 40 seconds.
 """
 
 import collections
@@ -36,7 +36,7 @@ MALFORMED = (
 )
 
 
-def main(seconds: str = "120") -> int:
+def main(seconds: str = "240") -> int:
     """Returns 1 if anything was not as it should be."""
     with tempfile.TemporaryDirectory() as folder:
         root, source = pathlib.Path(folder, "models"), write_classifier(pathlib.Path(folder, "classifier"))

@@ -5,15 +5,7 @@ import time
 from typing import Annotated, Any
 
 import typer
-from reviews import (
-    LABEL_COLUMN,
-    TEST,
-    TEXT_COLUMN,
-    TRAIN,
-    find_labelled,
-    read_labelled,
-    write_reviews,
-)
+from reviews import LABEL_COLUMN, TEST, TEXT_COLUMN, TRAIN, find_labelled, read_labelled, write_reviews
 from steps import (
     REPOSITORY,
     Folders,

@@ -13,16 +13,7 @@ from albert_tf.data.finetuning.tables import listed
 from albert_tf.files.atomic import atomic_open
 from albert_tf.metrics.entities import are_of_words, entity_tags, find_entities
 from albert_tf.tasks.learned import LearnedTask
-from albert_tf.tasks.outputs import (
-    INTEGER,
-    NUMBER,
-    STRING,
-    Computed,
-    TensorSpec,
-    check_labels,
-    padded_bytes,
-    softmax,
-)
+from albert_tf.tasks.outputs import INTEGER, NUMBER, STRING, Computed, TensorSpec, check_labels, padded_bytes, softmax
 from albert_tf.tasks.predictions import Entity
 from albert_tf.tasks.token_classification.evaluation import TagEvaluation
 from albert_tf.tasks.token_classification.files import read_tagged
