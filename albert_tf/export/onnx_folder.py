@@ -75,11 +75,7 @@ def export_onnx(
     read by `albert_tf.pipeline`, which needs neither TensorFlow nor Keras, and by transformers.js.
 
     Args:
-        source: a folder with a model and its vocabulary.
-        output: folder of all models, such as `saved_models`.
-        name: name of the model, a folder in `output`.
-        version: version number. None: the next one.
-        max_length: maximum number of tokens. None: as in training, else the model's maximum.
+        source, output, name, version, max_length: as in `export_saved_model`.
         threshold: of a model of any number of labels per text, see `albert_tf.pipeline`.
         precisions: the files to write; `"float32"` always is.
         calibration: texts like those of use, from which the ranges of an int8 file are measured, of which the first

@@ -116,7 +116,7 @@ def _read(options: FinetuneOptions, folder: pathlib.Path, devices: Devices, show
     """Reads the examples and makes the models; nothing is written."""
     models = {name: model_folder(path) for name in ("pretrained", "teacher") if (path := getattr(options, name))}
     options = options.model_copy(update=models)  # downloaded once, and of one revision
-    task: LearnedTask = learned_task(options.task)(load_tokenizer(options), options.settings)  # the data's follow
+    task: LearnedTask = learned_task(options.task)(load_tokenizer(options), options.settings)  # others are learnt below
     # Tables, URLs and folders are files already, see `FinetuneOptions`.
     examples = {"train": task.read(options.train), "dev": task.read_dev(options.dev)}
     arguments = task.model_arguments(examples["train"])
@@ -147,7 +147,7 @@ def _starting_point(run: _FinetuneRun, devices: Devices) -> SavedCheckpoint | No
     # 1. its report, if it has finished, and nothing is trained;
     # 2. its newest intact checkpoint;
     # 3. the weights of `pretrained`, which may be those of the teacher, with a new head, unless `from_scratch`;
-    # 4. random weights.
+    # 4. random weights; the model was made with one of both.
     is_finished = has_file(run.folder / REPORT_FILE)
     saved = None if is_finished else latest_valid_checkpoint(run.folder / CHECKPOINTS_FOLDER)
     devices.check_agreement({"recipe": run.recipe, "checkpoint": None if saved is None else saved.metadata})
@@ -187,8 +187,14 @@ def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -
         metadata = {"recipe": run.recipe}
         state = TrainingState(run.folder / CHECKPOINTS_FOLDER, model, training, metadata, higher_is_better=True)
         state.restore(saved)
-    log = f"val_{task.main_score}"
-    history = [entry[log] for entry in read_metrics(run.folder / METRICS_FILE)][: state.step // training.log_every]
+    log, num_evaluations = f"val_{task.main_score}", state.step // training.log_every
+    history = [entry[log] for entry in read_metrics(run.folder / METRICS_FILE) if log in entry]
+    history = history[:num_evaluations]  # later ones are of a process that was killed
+    if len(history) < num_evaluations:
+        raise ValueError(
+            f"{run.folder / METRICS_FILE} lacks evaluations of the run; restore it from a copy, or give another output "
+            "folder."
+        )
     evaluations = Evaluate(evaluate, log, history, options, devices)
     if not evaluations.is_exhausted:
         rows = min(options.batch_size, len(train.lengths) / steps)  # without copies
@@ -232,7 +238,8 @@ def _callbacks(
 
 def _finish(run: _FinetuneRun, devices: Devices, trained: _Trained, begun: float) -> FinetuneReport:
     """Restores and evaluates the weights to keep; the chief writes the model and the report."""
-    task, evaluations, steps = run.task, trained.evaluations, trained.state.step
+    task, evaluations = run.task, trained.evaluations
+    steps = trained.state.step  # which restoring sets back
     _restore_best(run, trained)
     evaluation = evaluations.kept or evaluations.evaluate()
     # Settings that are chosen on the examples to evaluate on.
@@ -253,6 +260,7 @@ def _finish(run: _FinetuneRun, devices: Devices, trained: _Trained, begun: float
         notes=tuple(_notes(run, trained, evaluation)),
         seconds=round(time.monotonic() - begun, 3),
     )
+    devices.barrier()  # the chief removes checkpoints, from which others may still restore the best weights
     if devices.is_chief:
         run.model.save_pretrained(run.folder)
         task.tokenizer.save_pretrained(run.folder)
@@ -267,11 +275,6 @@ def _finish(run: _FinetuneRun, devices: Devices, trained: _Trained, begun: float
 def _restore_best(run: _FinetuneRun, trained: _Trained) -> None:
     """Restores the weights to keep, unless they are the last ones."""
     state, index, interval = trained.state, trained.evaluations.index_to_keep, trained.state.training.log_every
-    if len(trained.evaluations.history) * interval != state.step:
-        raise ValueError(
-            f"{run.folder / METRICS_FILE} lacks evaluations of the run; restore it from a copy, or give another output "
-            "folder."
-        )
     step = (index + 1) * interval
     if step == state.step:
         return

@@ -225,11 +225,7 @@ def test_standard_input_is_not_guessed_at(folders, monkeypatch):
     assert [(row["line"], row["text"]) for row in rows] == list(enumerate(lines, 1))
     assert all(set(row) == {"line", "text", "score"} for row in rows)
     for options, content, message in (
-        (
-            ("csv",),
-            "id,review\n1,fine\n",
-            "standard input, line 2, has no column 'text'; its columns are 'id'",
-        ),
+        (("csv",), "id,review\n1,fine\n", "standard input, line 2, has no column 'text'; its columns are 'id'"),
         (("jsonl",), '{"review": "fine"}\n', "standard input, line 1, has no column 'text'"),
         (("csv",), 'text,label\n"a"b,c\n', "standard input, line 2, is not valid CSV"),
         (("text", "--text-column", "b"), "a\nb\n", "leave out the options of columns"),

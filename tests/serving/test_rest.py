@@ -151,11 +151,7 @@ def test_a_row_that_would_exhaust_the_memory_is_refused(tmp_path):
 
     most = MAX_ROW_TOKENS
     fitting = [rows("x" * 4000, *["y"] * 16), tokens(1, 16, most // 16)]
-    too_large = [
-        rows("x" * 5000, *["y"] * 16),
-        rows("", "y" * 40_000, "z"),
-        tokens(1, 17, most // 16),
-    ]
+    too_large = [rows("x" * 5000, *["y"] * 16), rows("", "y" * 40_000, "z"), tokens(1, 17, most // 16)]
     write_version(tmp_path / "task", 1)
 
     async def scenario():

@@ -66,11 +66,7 @@ def test_rows_and_columns_are_read(body, signature, expected):
         ({"instances": [1]}, SINGLE, "`text` must contain strings. Received: 1."),
         ({"instances": ["a", ["b"]]}, SINGLE, "must contain strings. Received: a list."),
         ({"instances": [["a"], ["b"]]}, SINGLE, "must contain strings. Received: a list."),
-        (
-            {"instances": [{"b64": "YQ==", "c": 1}]},
-            SINGLE,
-            "must be an object with text. Received: b64, c.",
-        ),
+        ({"instances": [{"b64": "YQ==", "c": 1}]}, SINGLE, "must be an object with text. Received: b64, c."),
         ({"instances": [{"b64": "?"}]}, SINGLE, "must contain valid base64"),
         ({"instances": [{"b64": "/w=="}]}, SINGLE, "`text` must be valid UTF-8. Received: b'\\xff'."),
         ({"inputs": {"text": ["a"], "text_pair": ["b", "c"]}}, PAIR, "equal numbers of rows"),

@@ -103,9 +103,16 @@ def test_the_best_weights_are_restored_or_the_run_says_why_not(files, tmp_path):
     (best / "state.json").write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match="The best weights, of evaluation 1, cannot be restored: it was not found"):
         finetune(options)
+
+
+@pytest.mark.exhaustive
+def test_lost_evaluations_are_found_before_anything_is_trained(files, tmp_path):
+    options = options_for(files, tmp_path / "run", epochs=3)
+    stop_at(4, options)
     (tmp_path / "run/metrics.jsonl").unlink()
     with pytest.raises(ValueError, match="lacks evaluations"):
         finetune(options)
+    assert not (tmp_path / "run/metrics.jsonl").exists()
 
 
 @pytest.mark.exhaustive
