@@ -51,10 +51,7 @@ def export_litert(
     [1, max_length], padded; its outputs are those of the Keras model.
 
     Args:
-        source: a folder with a model and its vocabulary.
-        output: folder of all models, such as `saved_models`.
-        name: name of the model, a folder in `output`.
-        version: version number. None: the next one.
+        source, output, name, version: as in `export_saved_model`.
         max_length: number of tokens of a text, which is fixed. None: as in training, but at most 128.
         threshold: of a model of any number of labels per text, which a program reads from `model.json`.
         int8: round weights to 8 bits; the inputs of matrix products are rounded when they are computed.

@@ -58,5 +58,6 @@ def restore(folder: pathlib.Path) -> Any:
 
 
 def _free(handles: Iterable[tf.Tensor]) -> None:
-    for handle in handles:
-        tf.raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)
+    with tf.init_scope():  # at once, also if garbage is found while a function is traced
+        for handle in handles:
+            tf.raw_ops.DestroyResourceOp(resource=handle, ignore_lookup_error=True)

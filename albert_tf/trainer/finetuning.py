@@ -147,7 +147,7 @@ def _starting_point(run: _FinetuneRun, devices: Devices) -> SavedCheckpoint | No
     # 1. its report, if it has finished, and nothing is trained;
     # 2. its newest intact checkpoint;
     # 3. the weights of `pretrained`, which may be those of the teacher, with a new head, unless `from_scratch`;
-    # 4. random weights; the model was made with one of both.
+    # 4. random weights; `_read` has made the model with one of these two.
     is_finished = has_file(run.folder / REPORT_FILE)
     saved = None if is_finished else latest_valid_checkpoint(run.folder / CHECKPOINTS_FOLDER)
     devices.check_agreement({"recipe": run.recipe, "checkpoint": None if saved is None else saved.metadata})
@@ -188,8 +188,8 @@ def _train(run: _FinetuneRun, devices: Devices, saved: SavedCheckpoint | None) -
         state = TrainingState(run.folder / CHECKPOINTS_FOLDER, model, training, metadata, higher_is_better=True)
         state.restore(saved)
     log, num_evaluations = f"val_{task.main_score}", state.step // training.log_every
-    history = [entry[log] for entry in read_metrics(run.folder / METRICS_FILE) if log in entry]
-    history = history[:num_evaluations]  # later ones are of a process that was killed
+    entries = read_metrics(run.folder / METRICS_FILE)[:num_evaluations]  # later ones are of a process that was killed
+    history = [entry[log] for entry in entries if log in entry]
     if len(history) < num_evaluations:
         raise ValueError(
             f"{run.folder / METRICS_FILE} lacks evaluations of the run; restore it from a copy, or give another output "
