@@ -38,13 +38,16 @@ nsmc ablations new-words: $(STAMP)
 quickstart nsmc ablations new-words:
 	$(BIN)/python training/demos/$(subst -,_,$@).py
 
+# A worker that crashes ends the run: pytest-xdist would wait for ever for its tests.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not exhaustive"
+	$(PYTEST) -m "not exhaustive"
 
 # What `make test` leaves out, or some files of it: `make test-exhaustive TESTS=tests/export`.
 TESTS :=
 test-exhaustive: $(STAMP)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "exhaustive and not cluster" $(TESTS)
+	$(PYTEST) -m "exhaustive and not cluster" $(TESTS)
 
 test-all: test test-exhaustive test-cluster
 

@@ -1,5 +1,6 @@
 """An ONNX file that OpenVINO or onnxruntime computes, without TensorFlow and Keras."""
 
+import functools
 import pathlib
 import queue
 from collections.abc import Callable, Mapping
@@ -111,12 +112,20 @@ def _start(file: pathlib.Path, engine: str, in_bfloat16: bool) -> tuple[str, Com
     raise ValueError(f"{'Neither ' if len(names) > 1 else ''}{missing}; {commands}.")
 
 
+@functools.cache
+def _core() -> Any:
+    """One for all models: after several, openvino leaves a released stack to signals, which end the process then."""
+    import openvino
+
+    return openvino.Core()
+
+
 def _start_openvino(file: pathlib.Path, in_bfloat16: bool) -> Compute:
     import openvino
 
     # Some CPUs would compute in bfloat16 by default.
     hint = {"INFERENCE_PRECISION_HINT": "bf16" if in_bfloat16 else "f32"}
-    model = openvino.Core().compile_model(file, "CPU", hint)
+    model = _core().compile_model(file, "CPU", hint)
     names = [_openvino_name(output.get_names()) for output in model.outputs]
     taken = [node.any_name for node in model.inputs]
     idle: queue.SimpleQueue[Any] = queue.SimpleQueue()  # a request serves one thread at a time

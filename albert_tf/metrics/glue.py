@@ -181,10 +181,7 @@ def best_threshold(labels: ArrayLike, probabilities: ArrayLike, default: float =
 
 
 def classification_scores(
-    labels: ArrayLike,
-    predictions: ArrayLike,
-    names: Sequence[str] | None = None,
-    positive_label: str | None = None,
+    labels: ArrayLike, predictions: ArrayLike, names: Sequence[str] | None = None, positive_label: str | None = None
 ) -> ClassificationScores:
     """Scores predicted classes.
 

@@ -174,10 +174,7 @@ def squad2_scores(
 
 
 def _best_threshold(
-    scores: Mapping[str, float],
-    answers: Answers,
-    predictions: Mapping[str, str],
-    no_answer_scores: Mapping[str, float],
+    scores: Mapping[str, float], answers: Answers, predictions: Mapping[str, str], no_answer_scores: Mapping[str, float]
 ) -> BestThreshold:
     """Answers one question after another, in order of their no-answer scores, and keeps the first best sum."""
     total = best = float(sum(not texts for texts in answers.values()))

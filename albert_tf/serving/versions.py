@@ -143,10 +143,7 @@ class ServedModels:
     """
 
     def __init__(
-        self,
-        root: ModelRoot,
-        load: Callable[[pathlib.Path], Engine],
-        make_batcher: Callable[[str, Engine], Batcher],
+        self, root: ModelRoot, load: Callable[[pathlib.Path], Engine], make_batcher: Callable[[str, Engine], Batcher]
     ):
         self._root, self._load, self._make_batcher = root, load, make_batcher
         self.served: dict[str, ServedVersion] = {}

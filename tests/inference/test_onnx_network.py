@@ -16,9 +16,9 @@ from tests.disk import change_json
 TEXTS = ("One short text.", "", "  Ünïcödé, 1,000 Wörter und 한국어 — and more of them ", "many words " * 40)
 LONG = "The old man went by the house of Anna Smith in Berlin, with very cold rain. " * 6
 
-# Runs in a process of its own; ends with an error if the threads stop each other.
+# Runs in a process of its own; ends with an error if the threads stop each other, or if a signal ends it.
 IN_THREADS = """
-import concurrent.futures, faulthandler, pathlib, sys, threading
+import concurrent.futures, faulthandler, pathlib, signal, sys, threading
 import numpy as np
 from albert_tf.serving.engine import OnnxEngine
 faulthandler.dump_traceback_later(90, exit=True)
@@ -32,6 +32,10 @@ def compute(_):
         engine.run("tokens", dict.fromkeys(("input_ids", "attention_mask", "token_type_ids"), ids))
 with concurrent.futures.ThreadPoolExecutor(8) as pool:
     list(pool.map(compute, range(8)))
+another = OnnxEngine(pathlib.Path(sys.argv[1]), sys.argv[2])
+del engine, another  # in the order in which they came
+signal.signal(signal.SIGTERM, lambda *_: None)
+signal.raise_signal(signal.SIGTERM)
 print("FOREIGN", sorted({"tensorflow", "keras", "onnx", "jax", "torch"} & set(sys.modules)))
 """
 

@@ -71,11 +71,7 @@ WRONG_INPUTS = {
     "id beyond the vocabulary": ("encoder", changed(IDS, 50), VOCABULARY.format(50)),
     "fraction": ("encoder", changed(IDS, 3.5), VOCABULARY.format(3.5)),
     "half precision": ("encoder", IDS.astype("float16"), r"must be integers\. Received: dtype=float16, .*; use int32"),
-    "text": (
-        "encoder",
-        ["a text"],
-        r"must be integers\. Received: texts; give `tokenizer\(texts\)`; .*`preprocessor`",
-    ),
+    "text": ("encoder", ["a text"], r"must be integers\. Received: texts; give `tokenizer\(texts\)`; .*`preprocessor`"),
     "token type": (
         "encoder",
         with_text("token_type_ids", changed(MASK, 7)),

@@ -46,11 +46,7 @@ KINDS = {
     "tags": (lambda: AlbertForTokenClassification(CONFIG, num_labels=3), (), np.where(numbers(LENGTH) > 0.4, 2, -100)),
     "choices": (lambda: AlbertForMultipleChoice(CONFIG), (2,), label_ids(2)),
     "answers": (lambda: AlbertForQuestionAnswering(CONFIG), (), POSITIONS),
-    "beam": (
-        lambda: AlbertForQuestionAnswering(CONFIG, head="beam"),
-        (),
-        {**POSITIONS, "is_impossible": label_ids(2)},
-    ),
+    "beam": (lambda: AlbertForQuestionAnswering(CONFIG, head="beam"), (), {**POSITIONS, "is_impossible": label_ids(2)}),
     "similarity": (lambda: AlbertForSentenceEmbedding(CONFIG), (2,), numbers()),
     "triplet": (lambda: AlbertForSentenceEmbedding(CONFIG, objective="triplet"), (3,), numbers()),
 }

@@ -157,11 +157,7 @@ def test_another_recipe_is_refused_naming_what_differs_unless_it_is_allowed(pipe
 @pytest.mark.parametrize(
     ("section", "changes", "message"),
     [
-        (
-            "optimizer",
-            {"name": "adamw"},
-            "step-60 was saved with the optimizer Lamb, but the recipe has AdamW",
-        ),
+        ("optimizer", {"name": "adamw"}, "step-60 was saved with the optimizer Lamb, but the recipe has AdamW"),
         ("model", {"hidden_size": 16}, r"step-60 was saved with another model: hidden_size \(there 32, here 16\)"),
         ("model", {"num_hidden_layers": 1}, r"another model: num_hidden_layers \(there 2, here 1\); resume with"),
         ("training", {"dtype_policy": "mixed_float16"}, "The variables in .*step-60 do not match the recipe.s model"),

@@ -126,10 +126,7 @@ def replace_charsmap(model_proto: bytes, charsmap: bytes) -> bytes:
 
 
 def unigram_model(
-    pieces: Sequence[tuple[str, float, bool | None]],
-    unk_id: int,
-    byte_fallback: bool,
-    charsmap: bytes,
+    pieces: Sequence[tuple[str, float, bool | None]], unk_id: int, byte_fallback: bool, charsmap: bytes
 ) -> bytes:
     """Returns a serialised unigram model.
 
