@@ -39,15 +39,15 @@ quickstart nsmc ablations new-words:
 	$(BIN)/python training/demos/$(subst -,_,$@).py
 
 # A worker that crashes ends the run: pytest-xdist would wait for ever for its tests.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+IN_PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 test: $(STAMP)
-	$(PYTEST) -m "not exhaustive"
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not exhaustive"
 
 # What `make test` leaves out, or some files of it: `make test-exhaustive TESTS=tests/export`.
 TESTS :=
 test-exhaustive: $(STAMP)
-	$(PYTEST) -m "exhaustive and not cluster" $(TESTS)
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "exhaustive and not cluster" $(TESTS)
 
 test-all: test test-exhaustive test-cluster
 
@@ -164,7 +164,7 @@ KERAS_TESTS := tests/layers tests/models tests/optimizers tests/trainer/test_opt
 test-keras: $(KERAS:%=.venv-keras-%/.installed)
 	@failed=; for keras in $(KERAS); do \
 		.venv-keras-$$keras/bin/python -c 'import keras; print("Keras", keras.__version__)' 2>/dev/null; \
-		.venv-keras-$$keras/bin/python -m pytest --quiet -n 3 --dist loadfile -m "not exhaustive" $(KERAS_TESTS) \
+		.venv-keras-$$keras/bin/python -m pytest --quiet $(IN_PARALLEL) -m "not exhaustive" $(KERAS_TESTS) \
 			|| failed="$$failed $$keras"; \
 	done; test -z "$$failed" || { echo "failed on:$$failed"; exit 1; }
 

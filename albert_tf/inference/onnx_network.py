@@ -114,7 +114,7 @@ def _start(file: pathlib.Path, engine: str, in_bfloat16: bool) -> tuple[str, Com
 
 @functools.cache
 def _core() -> Any:
-    """One for all models: after several, openvino leaves a released stack to signals, which end the process then."""
+    """One for the process: releasing several leaves signals a freed stack, and the next signal ends the process."""
     import openvino
 
     return openvino.Core()
