@@ -112,12 +112,7 @@ def run(
 
 
 def _predict_texts(
-    folder: Path,
-    texts: list[str],
-    pairs: list[Any],
-    model_options: dict[str, Any],
-    masked: dict[str, Any],
-    pll: bool,
+    folder: Path, texts: list[str], pairs: list[Any], model_options: dict[str, Any], masked: dict[str, Any], pll: bool
 ) -> None:
     """Prints the predictions for texts."""
     with progress_line("predict"):

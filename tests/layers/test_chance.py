@@ -15,12 +15,7 @@ from albert_tf.layers import (
 )
 
 CONFIG = AlbertConfig(
-    vocab_size=400,
-    embedding_size=64,
-    hidden_size=128,
-    num_attention_heads=2,
-    intermediate_size=256,
-    type_vocab_size=50,
+    vocab_size=400, embedding_size=64, hidden_size=128, num_attention_heads=2, intermediate_size=256, type_vocab_size=50
 )
 # A normal of deviation 1 that is cut at two deviations has this one.
 CUT = 0.8796256610342398

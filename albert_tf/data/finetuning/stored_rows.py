@@ -3,8 +3,8 @@
 import array
 import contextlib
 import functools
+import json
 import mmap
-import pickle
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar, overload
 from albert_tf.files.atomic import could_not_write
 
 _Row = TypeVar("_Row")
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=lambda row: list(vars(row).values()))
 
 
 class StoredRows(Sequence[_Row], Generic[_Row]):
@@ -22,14 +23,15 @@ class StoredRows(Sequence[_Row], Generic[_Row]):
     The file is in the system's folder for temporary files, which the environment variable TMPDIR sets.
 
     Args:
-        rows: the first rows, objects that can be pickled.
+        rows: the first rows: strings, or objects of one dataclass whose fields are strings, integers, None and tuples
+            of these; they are stored as JSON.
 
     Example:
 
-    >>> rows = StoredRows(["one", 2])
-    >>> rows.append((3, "three"))
+    >>> rows = StoredRows(["one", "two"])
+    >>> rows.append("three")
     >>> len(rows), rows[-1], rows[:2]
-    (3, (3, 'three'), ['one', 2])
+    (3, 'three', ['one', 'two'])
     """
 
     def __init__(self, rows: Iterable[_Row] = ()):
@@ -41,7 +43,8 @@ class StoredRows(Sequence[_Row], Generic[_Row]):
 
     def append(self, row: _Row) -> None:
         """Adds a row at the end, before any is read; raises OSError if the disk is full."""
-        content = pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
+        self._kind = type(row)
+        content = _ENCODER.encode(row).encode("utf-8", "surrogatepass")
         with full_disk_named():
             self._file.write(content)
         self._edges.append(self._edges[-1] + len(content))
@@ -67,7 +70,13 @@ class StoredRows(Sequence[_Row], Generic[_Row]):
         if isinstance(index, slice):
             return [self[number] for number in range(len(self))[index]]
         number = range(len(self))[index]
-        return pickle.loads(self._content[self._edges[number] : self._edges[number + 1]])
+        row = json.loads(self._content[self._edges[number] : self._edges[number + 1]])
+        return self._kind(*_tuples(row)) if isinstance(row, list) else row
+
+
+def _tuples(value: Any) -> Any:
+    """A value with tuples for its lists."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 @contextlib.contextmanager

@@ -78,11 +78,7 @@ def known_columns(path: Path, columns: Columns, table: TableFormat) -> Columns:
 
 
 def read_sentences(
-    path: Path,
-    columns: Columns,
-    table: TableFormat,
-    negative: str | None = None,
-    largest_label: float | None = None,
+    path: Path, columns: Columns, table: TableFormat, negative: str | None = None, largest_label: float | None = None
 ) -> SentenceRows:
     """Reads a table (see `tables.read_rows`) of sentences.
 

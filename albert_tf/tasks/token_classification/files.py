@@ -32,10 +32,7 @@ _CURE = "give CoNLL's columns (.conll, .tsv, .txt), or JSON lines with `text` an
 
 
 def read_tagged(
-    path: str | Path,
-    labelled: bool = True,
-    table: TableFormat | None = None,
-    names: Sequence[str] | None = None,
+    path: str | Path, labelled: bool = True, table: TableFormat | None = None, names: Sequence[str] | None = None
 ) -> Examples[TaggedText]:
     r"""Reads tagged texts.
 

@@ -5,13 +5,16 @@ import tempfile
 import pytest
 
 from albert_tf.data.finetuning.stored_rows import StoredRows
-from albert_tf.tasks.question_answering.questions import Question
+from albert_tf.tasks.token_classification.tagged import TaggedText
 from tests.disk import full_disk
 
-QUESTIONS = [Question(f"q{n}", "Who?", "Anna.", ("Anna",) * (n % 2), (0,) * (n % 2)) for n in range(8)]
+TAGGED = [
+    TaggedText("f, line 1", "a b", ((0, 1), (2, 3)), ("B-x", "O")),
+    TaggedText("f, line 2", "\ud800 is no text", None, (), ((0, 2, "\0"), (3, 5, "x"))),
+]
 
 
-@pytest.mark.parametrize("rows", [["one", "", "\ud800 is no text", "a\nb\0"], [1, ("two", None)], QUESTIONS, []])
+@pytest.mark.parametrize("rows", [["one", "", "\ud800 is no text", "a\nb\0"], [""], TAGGED, []])
 def test_rows_are_what_was_stored(rows):
     stored = StoredRows(rows[:1])
     for row in rows[1:]:
@@ -22,7 +25,7 @@ def test_rows_are_what_was_stored(rows):
         stored[len(rows)]
 
 
-@pytest.mark.parametrize("rows", [["x" * 5000], ["x"] * 1000])
+@pytest.mark.parametrize("rows", [["x" * 5000], ["x"] * 2000])
 def test_a_full_disk_is_an_error_that_names_the_folder_of_rows(rows):
     with pytest.raises(OSError, match=r"could not write the file \(.*\): '/") as raised, full_disk(4096):
         list(StoredRows(rows))
