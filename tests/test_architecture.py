@@ -37,7 +37,7 @@ ABOUT_KERAS = "keras_internals.py"
 OF_PYTHON = {"_asdict", "_fields", "_replace", "_exit"}
 MAX_FILE, MAX_FUNCTION = 400, 50
 # Whoever raises these says why in the commit.
-MAX_PACKAGE, MAX_TESTS = 35_466, 33_834
+MAX_PACKAGE, MAX_TESTS = 35_466, 33_833
 
 # Modules of 100 lines and more whose tests are in files of other names; a list that only becomes shorter.
 TESTED_ELSEWHERE = """

@@ -5,16 +5,15 @@ import tempfile
 import pytest
 
 from albert_tf.data.finetuning.stored_rows import StoredRows
+from albert_tf.tasks.question_answering.questions import Question
 from albert_tf.tasks.token_classification.tagged import TaggedText
 from tests.disk import full_disk
 
-TAGGED = [
-    TaggedText("f, line 1", "a b", ((0, 1), (2, 3)), ("B-x", "O")),
-    TaggedText("f, line 2", "\ud800 is no text", None, (), ((0, 2, "\0"), (3, 5, "x"))),
-]
+QUESTIONS = [Question(f"q{n}", "Who?", "Anna.", ("Anna",) * (n % 2), (0,) * (n % 2)) for n in range(8)]
+TAGGED = [TaggedText("f", "\ud800 b", ((0, 1), (2, 3)), ("B", "O")), *[TaggedText("", "\0", spans=((0, 1, "x"),))] * 2]
 
 
-@pytest.mark.parametrize("rows", [["one", "", "\ud800 is no text", "a\nb\0"], [""], TAGGED, []])
+@pytest.mark.parametrize("rows", [["one", "", "\ud800 is no text", "a\nb\0"], [""], QUESTIONS, TAGGED, []])
 def test_rows_are_what_was_stored(rows):
     stored = StoredRows(rows[:1])
     for row in rows[1:]:
